@@ -1,7 +1,7 @@
 """Codec: how a body becomes bytes and back, the same on every backend.
 
-One canonical spelling (sorted names, no white space, UTF-8): equal bodies are equal bytes. A body is
-a JSON object with a whole number `format`; it is checked before writing and after reading.
+One canonical spelling (sorted names, no white space, UTF-8): equal bodies are equal bytes. It is
+a JSON object with a whole number `format`; that is checked before writing and after reading.
 
 Backends that keep plain bytes seal them: the token of the write and a checksum are stored around
 the body, as JSON that people can read.

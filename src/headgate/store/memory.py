@@ -5,9 +5,11 @@
 
 import threading
 from bisect import bisect_right, insort
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from headgate.ambient import Ambient
-from headgate.errors import Conflict, Corrupt
+from headgate.errors import Conflict, Corrupt, Unavailable
 from headgate.store import (
     PAGE_DOCUMENTS_MAX,
     TIMEOUT_MS,
@@ -65,7 +67,7 @@ class MemoryStore:
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:
         place = self._place(key)
-        with self._shelf.changed:
+        with self._held(key, timeout_ms):
             found = self._shelf.documents.get(place)
         return None if found is None else _document(key, *found)
 
@@ -77,7 +79,7 @@ class MemoryStore:
         timeout_ms: int = TIMEOUT_MS,
     ) -> Version:
         place, raw = self._place(key), encode(key, body)
-        with self._shelf.changed:
+        with self._held(key, timeout_ms):
             if place in self._shelf.documents:
                 raise Conflict(f"{key}: is there already")
             return self._shelf.put(place, raw)
@@ -91,13 +93,13 @@ class MemoryStore:
         timeout_ms: int = TIMEOUT_MS,
     ) -> Version:
         place, raw = self._place(key), encode(key, body)
-        with self._shelf.changed:
+        with self._held(key, timeout_ms):
             self._check(key, place, version)
             return self._shelf.put(place, raw)
 
     def delete(self, key: str, version: Version, *, timeout_ms: int = TIMEOUT_MS) -> None:
         place = self._place(key)
-        with self._shelf.changed:
+        with self._held(key, timeout_ms):
             self._check(key, place, version)
             self._shelf.remove(place)
 
@@ -114,7 +116,7 @@ class MemoryStore:
         start = max(below, (self._namespace, *prefix_parts(after)))
         documents: list[Document] = []
         damaged: list[Damaged] = []
-        with self._shelf.changed:
+        with self._held(prefix, timeout_ms):
             first = bisect_right(self._shelf.ordered, start)
             places = self._shelf.ordered[first : first + limit + 1]
             found = [(place, self._shelf.documents[place]) for place in places]
@@ -130,7 +132,7 @@ class MemoryStore:
 
     def wait(self, prefix: str, since: Mark | None, *, timeout_ms: int) -> Mark:
         below = (self._namespace, *prefix_parts(prefix))
-        with self._shelf.changed:
+        with self._held(prefix, timeout_ms):
             if since is not None:
                 self._shelf.changed.wait_for(
                     lambda: self._mark(below) != since, timeout=timeout_ms / 1000
@@ -142,6 +144,16 @@ class MemoryStore:
 
     def close(self) -> None:
         """Nothing to give back: the documents belong to the name, not to who opened it."""
+
+    @contextmanager
+    def _held(self, key: str, timeout_ms: int) -> Iterator[None]:
+        # At least a moment: a wait of no time at all is a look, not a failure.
+        if not self._shelf.changed.acquire(timeout=max(timeout_ms, 1) / 1000):
+            raise Unavailable(f"{key}: another thread kept the store for {timeout_ms} ms")
+        try:
+            yield
+        finally:
+            self._shelf.changed.release()
 
     def _place(self, key: str) -> Parts:
         return (self._namespace, *parts(key))

@@ -18,7 +18,7 @@ from headgate.references import is_reference, resolve
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    text: str
+    shown: str  # without options: a misspelt one may hold a bare secret
     scheme: str
     hosts: tuple[str, ...]
     path: str
@@ -32,7 +32,7 @@ class StoreUrl:
                 hint = (
                     f"did you mean {nearest[0]!r}?" if nearest else f"known are: {', '.join(known)}"
                 )
-                raise Invalid(f"{self.text}: unknown option {name!r}; {hint}")
+                raise Invalid(f"{self.shown}: unknown option {name!r}; {hint}")
 
     def secret(self, option: str) -> str | None:
         """The secret that an option refers to. Raises Invalid if it is bare, or names nothing."""
@@ -42,13 +42,13 @@ class StoreUrl:
     def number(self, option: str, default: int) -> int:
         text = self.options.get(option, str(default))
         if not text.isascii() or not text.isdigit():
-            raise Invalid(f"{self.text}: option {option!r} needs a whole number, it is {text!r}")
+            raise Invalid(f"{self.shown}: option {option!r} needs a whole number, it is {text!r}")
         return int(text)
 
     def truth(self, option: str, default: bool) -> bool:
         text = self.options.get(option, str(default)).lower()
         if text not in ("true", "false"):
-            raise Invalid(f"{self.text}: option {option!r} is true or false, it is {text!r}")
+            raise Invalid(f"{self.shown}: option {option!r} is true or false, it is {text!r}")
         return text == "true"
 
 
@@ -77,14 +77,15 @@ def parse(text: str) -> StoreUrl:
                 f"next: export NAME=… and write {name}=${{env:NAME}}"
             )
         options[name] = value
+    if "@" in rest and scheme not in ("file", "memory"):
+        raise Invalid(
+            f"{scheme}: nobody is named before the hosts; next: write "
+            f"{scheme}://{rest.rpartition('@')[2]}?user=NAME&password=${{env:NAME}}"
+        )
+    shown = f"{scheme}:{rest}"
     hosts: tuple[str, ...] = ()
     if rest.startswith("//") and scheme != "file":
         authority, slash, path = rest[2:].partition("/")
-        if "@" in authority:
-            raise Invalid(
-                f"{scheme}: a user before '@' is not taken; next: write "
-                f"{scheme}://{authority.rpartition('@')[2]}/…?user=NAME&password=${{env:NAME}}"
-            )
         hosts = tuple(filter(None, authority.split(",")))
         rest = slash + path
-    return StoreUrl(text, scheme, hosts, unquote(rest), options)
+    return StoreUrl(shown, scheme, hosts, unquote(rest), options)

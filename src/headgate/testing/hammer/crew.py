@@ -1,0 +1,214 @@
+"""Crew: starts the hammer's processes, kills some, replaces them, and brings the proof home.
+
+All processes are stopped and reaped when `hammer` returns or raises; if this process itself is
+killed, they notice and end.
+"""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, TypeAlias
+
+from headgate.errors import Conflict, Invalid
+from headgate.store import DocumentStore
+from headgate.store.names import parts
+from headgate.store.pages import pages
+from headgate.store.registry import open_store
+from headgate.store.url import parse
+from headgate.testing.hammer import writer
+from headgate.testing.hammer.judge import COUNTER, LIST, Counter, Diary, Entry, Verdict, judge
+
+TICK_S = 0.1
+KILL_PAUSE_S_MIN, KILL_PAUSE_S_MAX = 0.3, 1.0
+EMPTY_SEAT_S = 0.3  # long enough to be seen
+START_S_MAX = 60.0
+STOP_S_MAX = 30.0
+
+State: TypeAlias = Literal["starting", "writing", "killed", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    url: str
+    namespace: str
+    diaries: Path  # an empty folder
+    processes: int
+    seconds: float  # from the moment when all are writing
+    seed: int  # of the choice and the pace of kills
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Numbers are over all processes that sat here."""
+
+    number: int
+    pid: int
+    state: State
+    increments: int
+    entries: int
+    conflicts: int
+    doubts: int
+    kills: int
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    elapsed_s: float
+    seats: tuple[Seat, ...]
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(seat.increments + seat.entries for seat in self.seats)
+
+    @property
+    def conflicts(self) -> int:
+        return sum(seat.conflicts for seat in self.seats)
+
+    @property
+    def kills(self) -> int:
+        return sum(seat.kills for seat in self.seats)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    verdict: Verdict
+    counter: Counter
+    picture: Picture
+
+
+def hammer(plan: Plan, show: Callable[[Picture], None]) -> Outcome:
+    """Raises Invalid, Conflict (the namespace has a counter already), and what the store raises."""
+    if parse(plan.url).scheme == "memory":
+        raise Invalid("memory: lives in one process, others do not see it; next: try file:./state")
+    with closing(open_store(plan.url, plan.namespace)) as store:
+        store.create(COUNTER, writer.counter_body(Counter(0, {})))
+        crew = _Crew(plan)
+        try:
+            crew.work(show)
+        finally:
+            crew.kill_all()
+        counter, entries = _read_back(store)
+    return Outcome(judge(crew.diaries(), counter, entries), counter, crew.picture())
+
+
+def clean_up(store: DocumentStore) -> None:
+    """Removes what the hammer wrote."""
+    for prefix in (COUNTER, LIST):
+        for page in pages(store, prefix):
+            for document in page.documents:
+                with suppress(Conflict):
+                    store.delete(document.key, document.version)
+    counter = store.get(COUNTER)
+    if counter is not None:
+        store.delete(COUNTER, counter.version)
+
+
+def _read_back(store: DocumentStore) -> tuple[Counter, list[Entry]]:
+    found = store.get(COUNTER)
+    counter = Counter(0, {}) if found is None else writer.counter_from(found.body)
+    entries = [
+        Entry(int(parts(document.key)[-1]), str(document.body["write"]))
+        for page in pages(store, LIST)
+        for document in page.documents
+    ]
+    return counter, entries
+
+
+class _Process:
+    """One running writer, and what its diary says so far."""
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        self.name = name
+        self.was_killed = False
+        self.intents: dict[str, str] = {}
+        self.acks: dict[str, int] = {}
+        self.answers: dict[str, set[str]] = {"refused": set(), "unknown": set()}
+        self.complaints: list[str] = []
+        self.conflicts = 0
+        self.doubts = 0
+        self._errors = plan.diaries / f"{name}.stderr"
+        diary = plan.diaries / f"{name}.diary"
+        diary.touch()
+        self._lines: IO[bytes] = diary.open("rb")
+        self._rest = b""
+        command = [sys.executable, "-P", "-m", writer.__name__]
+        with self._errors.open("wb") as errors:
+            self._popen = subprocess.Popen(
+                [*command, plan.url, plan.namespace, name, str(diary)],
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                start_new_session=True,  # Ctrl-C is for the crew, which then ends its processes
+            )
+        self.pid = self._popen.pid
+
+    @property
+    def state(self) -> State:
+        if self.was_killed:
+            return "killed"
+        if self._popen.poll() is not None:
+            return "ended"
+        return "writing" if self.intents else "starting"
+
+    def kill(self) -> None:
+        if self._popen.poll() is None:
+            self.was_killed = True
+            self._popen.kill()
+        self._popen.wait()
+
+    def ask_to_stop(self) -> None:
+        self._popen.send_signal(signal.SIGTERM)  # does nothing once it has ended
+
+    def await_end(self, until_s: float) -> None:
+        try:
+            self._popen.wait(max(0.0, until_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def read(self) -> None:
+        *lines, self._rest = (self._rest + self._lines.read()).split(b"\n")
+        for line in lines:
+            self._take(json.loads(line))
+
+    def _take(self, line: dict[str, str | int]) -> None:
+        self.conflicts += int(line.pop("conflicts", 0))
+        self.doubts += int(line.pop("doubts", 0))
+        match line:
+            case {"intent": write, "on": target}:
+                self.intents[str(write)] = str(target)
+            case {"ack": write, "at": at}:
+                self.acks[str(write)] = int(at)
+            case {"complaint": words}:
+                self.complaints.append(str(words))
+            case _:
+                for answer, write in line.items():
+                    self.answers[answer].add(str(write))
+
+    def diary(self) -> Diary:
+        """When it has ended."""
+        complaints = list(self.complaints)
+        is_calm = self.was_killed or self._popen.returncode in (0, -signal.SIGTERM)
+        if not is_calm and not complaints:
+            complaints.append(
+                f"process {self.name} broke down, code {self._popen.returncode}; "
+                f"next: cat {self._errors}"
+            )
+        return Diary(
+            self.name,
+            self.was_killed,
+            self.intents,
+            self.acks,
+            frozenset(self.answers["refused"]),
+            frozenset(self.answers["unknown"]),
+            tuple(complaints),
+        )
+
+    def close(self) -> None:
+        self._lines.close()

@@ -1,0 +1,128 @@
+"""Judge: decides from diaries and documents whether no acknowledged write is lost or doubled.
+
+Values in, values out: a planted bug can be shown to it without any process.
+"""
+
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+COUNTER = "counter"
+LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Diary:
+    """What one process wrote down. It names its writes `<process>-<n>`."""
+
+    process: str
+    was_killed: bool
+    intents: Mapping[str, str]  # write -> COUNTER or LIST
+    acks: Mapping[str, int]  # write -> the count, or the entry's number
+    refused: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
+    complaints: tuple[str, ...] = ()  # broken promises that it saw itself, or how it broke down
+
+    def acked(self, target: str) -> dict[str, int]:
+        return {write: at for write, at in self.acks.items() if self.intents.get(write) == target}
+
+    def cut_off(self, target: str) -> set[str]:
+        """Writes that may have happened although nobody heard the answer."""
+        answered = self.acks.keys() | self.refused
+        return {write for write, on in self.intents.items() if on == target} - answered
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    count: int
+    by: Mapping[str, int]  # process -> its share
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    number: int
+    write: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    problems: tuple[str, ...]
+    increments: int  # acknowledged
+    entries: int  # acknowledged
+    unheard_increments: int  # cut off, and happened all the same
+    unheard_entries: int
+    vanished: int  # cut off, and did not happen
+
+    @property
+    def is_proved(self) -> bool:
+        return not self.problems
+
+
+def judge(diaries: Sequence[Diary], counter: Counter, entries: Sequence[Entry]) -> Verdict:
+    increments = sum(len(diary.acked(COUNTER)) for diary in diaries)
+    acked_entries = sum(len(diary.acked(LIST)) for diary in diaries)
+    problems = [
+        *_diary_problems(diaries),
+        *_counter_problems(diaries, counter),
+        *_list_problems(diaries, entries),
+    ]
+    if not increments or not acked_entries:
+        problems.append("too little was acknowledged to prove anything")
+    cut_off = sum(len(diary.cut_off(COUNTER) | diary.cut_off(LIST)) for diary in diaries)
+    unheard_increments = counter.count - increments
+    unheard_entries = len(entries) - acked_entries
+    return Verdict(
+        tuple(problems),
+        increments,
+        acked_entries,
+        unheard_increments,
+        unheard_entries,
+        cut_off - unheard_increments - unheard_entries,
+    )
+
+
+def _diary_problems(diaries: Sequence[Diary]) -> Iterator[str]:
+    for diary in diaries:
+        yield from diary.complaints
+        silent = (diary.cut_off(COUNTER) | diary.cut_off(LIST)) - diary.unknown
+        if len(silent) > diary.was_killed:  # it does one write at a time
+            yield f"process {diary.process} left {len(silent)} writes without an answer"
+
+
+def _counter_problems(diaries: Sequence[Diary], counter: Counter) -> Iterator[str]:
+    told = Tally(at for diary in diaries for at in diary.acked(COUNTER).values())
+    for at in sorted(at for at, times in told.items() if times > 1):
+        yield f"lost: {told[at]} increments were each told that they made the counter {at:,}"
+    if told and max(told) > counter.count:
+        yield f"lost: an increment was told {max(told):,}, and the counter is at {counter.count:,}"
+    shares = sum(counter.by.values())
+    if shares != counter.count:
+        yield f"lost or twice: the counter is at {counter.count:,}, its shares add up to {shares:,}"
+    for process in sorted(counter.by.keys() - {diary.process for diary in diaries}):
+        yield f"invented: nobody started process {process}, and it has a share in the counter"
+    for diary in diaries:
+        share, acked = counter.by.get(diary.process, 0), len(diary.acked(COUNTER))
+        if share < acked:
+            yield f"lost: {acked - share} of {acked} increments of process {diary.process}"
+        if share > acked + len(diary.cut_off(COUNTER)):
+            yield (
+                f"twice: process {diary.process} was told yes {acked} times, "
+                f"and the counter has {share} increments of it"
+            )
+
+
+def _list_problems(diaries: Sequence[Diary], entries: Sequence[Entry]) -> Iterator[str]:
+    found = {entry.number: entry.write for entry in entries}
+    missing = set(range(1, max(found, default=0) + 1)) - found.keys()
+    if missing:
+        yield f"lost: the list has no entry {min(missing)}, and later ones are there"
+    for write, times in Tally(entry.write for entry in entries).items():
+        if times > 1:
+            yield f"twice: write {write} is {times} times in the list"
+    for diary in diaries:
+        for write, number in diary.acked(LIST).items():
+            if found.get(number) != write:
+                yield f"lost: write {write} was told that it is entry {number} of the list"
+    known = {write for diary in diaries for write in (*diary.acked(LIST), *diary.cut_off(LIST))}
+    for write in sorted({*found.values()} - known):
+        yield f"invented: write {write} is in the list; nobody tried it, or it was refused"
