@@ -1,20 +1,31 @@
 """What the store contract needs of each backend beside the store: damage, outages, disturbances."""
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
+from kazoo.client import KazooClient
+
+from headgate import open_store
 from headgate.ambient import Ambient, SystemAmbient
 from headgate.store import DocumentStore
 from headgate.store.file import STRIPES, FileStore
 from headgate.store.memory import MemoryStore, Shelf
 from headgate.store.names import parts
+from tests.servers.cluster import Cluster
+from tests.servers.opensearch import OpenSearchCluster
+from tests.servers.toxiproxy import Proxy
+from tests.servers.zookeeper import ZooKeeperEnsemble
 
 
 class MemoryHarness:
@@ -138,3 +149,166 @@ for n in range(100_000):
     if n == 3:
         print("writing", flush=True)
 """
+
+
+class ServerHarness(ABC):
+    """Real servers behind proxies: what lies between a client and them can go wrong, too."""
+
+    def __init__(self, cluster: Cluster, proxies: Sequence[Proxy]) -> None:
+        self._cluster = cluster
+        self._proxies = proxies
+
+    @property
+    def hosts(self) -> str:
+        return ",".join(proxy.address for proxy in self._proxies)
+
+    @abstractmethod
+    def open(self, namespace: str, ambient: Ambient) -> DocumentStore: ...
+
+    @abstractmethod
+    def damage(self, namespace: str, key: str) -> str: ...
+
+    @abstractmethod
+    def _leader(self) -> int: ...
+
+    @contextmanager
+    def outage(self, name: str) -> Iterator[None]:
+        start = {
+            "the network is cut": self._cut,
+            "no quorum": self._no_quorum,
+            "nobody answers": self._silence,
+        }
+        with start[name]():
+            yield
+
+    @contextmanager
+    def disturbance(self, name: str) -> Iterator[None]:
+        start = {
+            "the leader is killed": self._killed_leader,
+            "the leader is paused": self._paused_leader,
+            "the network is cut": self._cut,
+            "the network is slow": self._slow,
+            "replies are lost": self._lost_replies,
+        }
+        with start[name]():
+            yield
+
+    @contextmanager
+    def _cut(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for proxy in self._proxies:
+                stack.enter_context(proxy.cut())
+            yield
+
+    @contextmanager
+    def _slow(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for proxy in self._proxies:
+                stack.enter_context(proxy.slow(300))
+            yield
+
+    @contextmanager
+    def _lost_replies(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for proxy in self._proxies:
+                stack.enter_context(proxy.lose_replies())
+            yield
+
+    @contextmanager
+    def _silence(self) -> Iterator[None]:
+        for index in range(self._cluster.size):
+            self._cluster.pause(index)
+        try:
+            yield
+        finally:
+            self._cluster.heal()
+
+    @contextmanager
+    def _killed_leader(self) -> Iterator[None]:
+        self._cluster.kill(self._leader())
+        try:
+            yield
+        finally:
+            self._cluster.heal()
+
+    @contextmanager
+    def _paused_leader(self) -> Iterator[None]:
+        self._cluster.pause(self._leader())
+        try:
+            yield
+        finally:
+            self._cluster.heal()
+
+    @contextmanager
+    def _no_quorum(self) -> Iterator[None]:
+        for index in range(self._cluster.size // 2 + 1):
+            self._cluster.kill(index)
+        try:
+            yield
+        finally:
+            self._cluster.heal()
+
+
+class ZooKeeperHarness(ServerHarness):
+    def __init__(self, ensemble: ZooKeeperEnsemble, proxies: Sequence[Proxy]) -> None:
+        super().__init__(ensemble, proxies)
+        self._ensemble = ensemble
+
+    def open(self, namespace: str, ambient: Ambient) -> DocumentStore:
+        return open_store(f"zk://{self.hosts}/contract", namespace, ambient=ambient)
+
+    def damage(self, namespace: str, key: str) -> str:
+        client = KazooClient(self._ensemble.hosts)
+        client.start()
+        try:
+            path = f"/contract/{namespace}/{key}"
+            content, _ = client.get(path)
+            client.set(path, content[: len(content) // 2])
+        finally:
+            client.stop()
+            client.close()
+        return path
+
+    def _leader(self) -> int:
+        return self._ensemble.leader()
+
+
+class OpenSearchHarness(ServerHarness):
+    def __init__(self, cluster: OpenSearchCluster, proxies: Sequence[Proxy]) -> None:
+        super().__init__(cluster, proxies)
+        self._opensearch = cluster
+
+    def open(self, namespace: str, ambient: Ambient) -> DocumentStore:
+        return open_store(f"es://{self.hosts}/contract", namespace, ambient=ambient)
+
+    def damage(self, namespace: str, key: str) -> str:
+        place = f"_doc/{quote(f'{namespace}/{key}', safe='')}"
+        stored = self._opensearch.ask(0, f"contract/{place}")["_source"]
+        del stored["body"]["format"]
+        self._send("PUT", f"contract/{place}?refresh=true", stored)
+        return f"{namespace}/{key}"
+
+    @contextmanager
+    def outage(self, name: str) -> Iterator[None]:
+        if name != "the index is read-only":
+            with super().outage(name):
+                yield
+            return
+        self._send("PUT", "contract/_settings", {"index.blocks.write": True})
+        try:
+            yield
+        finally:
+            self._send("PUT", "contract/_settings", {"index.blocks.write": None})
+
+    def _leader(self) -> int:
+        return self._opensearch.manager()
+
+    def _send(self, method: str, path: str, body: object) -> None:
+        request = Request(
+            f"http://127.0.0.1:{self._opensearch.ports[0]}/{path}",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+            method=method,
+        )
+        with urlopen(request, timeout=30) as answer:
+            answer.read()

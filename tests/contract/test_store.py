@@ -1,11 +1,26 @@
 """Binds every backend to the store contract. No backend has tests of its own here."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from headgate.testing import StoreContract, StoreHarness
-from tests.contract.harnesses import FileHarness, MemoryHarness
+from tests.contract.harnesses import (
+    FileHarness,
+    MemoryHarness,
+    OpenSearchHarness,
+    ZooKeeperHarness,
+)
+from tests.servers.cluster import Cluster
+from tests.servers.opensearch import OpenSearchCluster
+from tests.servers.toxiproxy import Proxy, Toxiproxy
+from tests.servers.zookeeper import ZooKeeperEnsemble
+
+SERVER_TROUBLE = (
+    *("the leader is killed", "the leader is paused"),
+    *("the network is cut", "the network is slow", "replies are lost"),
+)
 
 
 class TestMemory(StoreContract):
@@ -23,3 +38,41 @@ class TestFile(StoreContract):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> StoreHarness:
         return FileHarness(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def zookeeper_proxies(zookeeper: ZooKeeperEnsemble, network: Toxiproxy) -> Sequence[Proxy]:
+    return _proxies(zookeeper, network)
+
+
+@pytest.fixture(scope="module")
+def opensearch_proxies(opensearch: OpenSearchCluster, network: Toxiproxy) -> Sequence[Proxy]:
+    return _proxies(opensearch, network)
+
+
+def _proxies(cluster: Cluster, network: Toxiproxy) -> Sequence[Proxy]:
+    return [network.proxy(host) for host in cluster.hosts.split(",")]
+
+
+@pytest.mark.zookeeper
+class TestZooKeeper(StoreContract):
+    outages = ("the network is cut", "no quorum", "nobody answers")
+    disturbances = SERVER_TROUBLE
+
+    @pytest.fixture
+    def harness(
+        self, zookeeper: ZooKeeperEnsemble, zookeeper_proxies: Sequence[Proxy]
+    ) -> StoreHarness:
+        return ZooKeeperHarness(zookeeper, zookeeper_proxies)
+
+
+@pytest.mark.opensearch
+class TestOpenSearch(StoreContract):
+    outages = ("the network is cut", "no quorum", "nobody answers", "the index is read-only")
+    disturbances = SERVER_TROUBLE
+
+    @pytest.fixture
+    def harness(
+        self, opensearch: OpenSearchCluster, opensearch_proxies: Sequence[Proxy]
+    ) -> StoreHarness:
+        return OpenSearchHarness(opensearch, opensearch_proxies)

@@ -288,7 +288,7 @@ def show_list() -> None:
         state = f"{size_mb(item.folder)} MB, there" if item.folder.is_dir() else "not there"
         if item is GO and not item.folder.is_dir():
             state = "not there, fetched only where PATH has no Go that is new enough"
-        print(f"{item.name:12} {item.version:10} about {item.about_mb:4} MB   {state}")
+        print(f"{item.name:14} {item.version:10} about {item.about_mb:4} MB   {state}")
 
 
 def end(*_: object) -> NoReturn:

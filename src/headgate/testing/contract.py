@@ -32,6 +32,8 @@ from headgate.testing.planted import LosesReplies
 from headgate.testing.racing import PATIENCE_S, Threads, at_once, eventually, until
 
 DAY_NS = 86_400 * 1_000_000_000
+CALLS_MAX = 20_000
+TROUBLE_S = 8  # trouble that lets nobody through is not waited for longer
 LONG_MS = 30_000
 SHORT_MS = 1_000
 
@@ -222,29 +224,34 @@ class StoreContract:
             stores = {
                 name: LosesReplies(store, n) for n, (name, store) in enumerate(stores.items())
             }
-        healed_at: list[int] = []
-        is_calm = disturbance in ("calm", "reply lost")
+        made = dict.fromkeys(stores, 0)
+        goal = dict.fromkeys(stores, CALLS_MAX)
 
-        def is_over(calls: int) -> bool:
-            # With trouble: go on a little after it is healed, so that the way back is seen, too.
-            return calls >= self.history_calls and (is_calm or bool(healed_at))
+        def is_over(client: str, calls: int) -> bool:
+            made[client] = calls
+            return calls >= goal[client]
+
+        def all_made(more: int) -> Callable[[], bool]:
+            wanted = {client: calls + more for client, calls in made.items()}
+            return lambda: running.done() or all(made[c] >= wanted[c] for c in made)
 
         with Threads() as threads:
             running = threads.start(
                 lambda: run_clients(
-                    stores, recorder, ["x", "y", "z"], seed=7, is_over=is_over, calls_max=20_000
+                    stores, recorder, ["x", "y", "z"], seed=7, is_over=is_over, calls_max=CALLS_MAX
                 )
             )
-            try:
-                with self._trouble(harness, disturbance):
-                    if not is_calm:
-                        until(lambda: len(recorder.calls) > 5 * self.history_calls, running)
-            finally:
-                healed_at.append(len(recorder.calls))
+            until(all_made(self.history_calls), within_s=PATIENCE_S)
+            with self._trouble(harness, disturbance):
+                until(all_made(20), within_s=TROUBLE_S)
+            # And a little after it is healed, so that the way back is seen, too.
+            goal.update({client: calls + 30 for client, calls in made.items()})
             running.result(2 * PATIENCE_S)
         # Nothing hidden: the last word of the store is part of the history.
         last = {"last": opened()}
-        run_clients(last, recorder, ["x", "y", "z"], seed=8, is_over=lambda calls: calls >= 12)
+        run_clients(
+            last, recorder, ["x", "y", "z"], seed=8, is_over=lambda _client, calls: calls >= 12
+        )
         assert not (found := find_violations(recorder.calls)), "\n\n".join(map(str, found))
         told = {call.told for call in recorder.calls}
         assert {"done", "found", "conflict"} <= told, f"nothing was put to the test: {told}"

@@ -264,11 +264,11 @@ def run_clients(
     keys: Sequence[str],
     *,
     seed: int,
-    is_over: Callable[[int], bool],
+    is_over: Callable[[str, int], bool],
     calls_max: int = 5_000,
     timeout_ms: int = 2_000,
 ) -> None:
-    """Every client in a thread of its own does what chance says until `is_over(calls so far)`.
+    """Every client in a thread of its own does what chance says until `is_over(client, its calls)`.
 
     Raises the first error that is not one of the store's answers.
     """
@@ -281,7 +281,7 @@ def run_clients(
         known: dict[str, Version | None] = {}
         start.wait()
         for count in range(calls_max):
-            if is_over(count) or failures:
+            if is_over(name, count) or failures:
                 return
             key = random.choice(keys)
             version, dice = known.get(key), random.random()

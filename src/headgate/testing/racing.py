@@ -52,8 +52,10 @@ def eventually(call: Callable[[], T]) -> T:
     pytest.fail(f"the store did not come back: {last}")
 
 
-def until(condition: Callable[[], bool], running: Future[None]) -> None:
-    for _ in range(int(PATIENCE_S / 0.02)):
-        if condition() or running.done():
-            return
+def until(condition: Callable[[], bool], *, within_s: float) -> bool:
+    """Whether the condition came true in time."""
+    for _ in range(int(within_s / 0.02)):
+        if condition():
+            return True
         SystemAmbient().sleep_ms(20)
+    return condition()

@@ -18,6 +18,6 @@ What they write lets the proof find each single write again:
 Proved is: every acknowledged write is there once, at the number its process was told; whatever else
 is there was cut off between intent and answer, at most one write for each process.
 
-`judge` decides this from values alone, `writer` is one process, `crew` starts and kills them. A seat
-is one of the crew's places; when its process is killed, a new process with a new name sits down.
+`judge` decides this from values alone, `writer` is one process, `crew` starts and kills them. A
+seat is one of the crew's places; when its process is killed, a new one with a new name sits down.
 """

@@ -133,6 +133,7 @@ class _Process:
         self.complaints: list[str] = []
         self.conflicts = 0
         self.doubts = 0
+        self.told_yes = {COUNTER: 0, LIST: 0}
         self._errors = plan.diaries / f"{name}.stderr"
         diary = plan.diaries / f"{name}.diary"
         diary.touch()
@@ -185,6 +186,7 @@ class _Process:
                 self.intents[str(write)] = str(target)
             case {"ack": write, "at": at}:
                 self.acks[str(write)] = int(at)
+                self.told_yes[self.intents[str(write)]] += 1
             case {"complaint": words}:
                 self.complaints.append(str(words))
             case _:
@@ -212,3 +214,103 @@ class _Process:
 
     def close(self) -> None:
         self._lines.close()
+
+
+class _Crew:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._chance = random.Random(plan.seed)
+        self._seats: list[list[_Process]] = [[] for _ in range(plan.processes)]
+        self._free_since_s: dict[int, float] = {}  # seat -> when its process was killed
+        self._elapsed_s = 0.0
+
+    def work(self, show: Callable[[Picture], None]) -> None:
+        for seat in range(self._plan.processes):
+            self._sit_down(seat)
+        end_s = time.monotonic() + START_S_MAX
+        while not self._all("writing") and not self._some("ended") and time.monotonic() < end_s:
+            self._look(show)
+        start_s = time.monotonic()
+        next_kill_s = start_s + self._pause_s()
+        while self._elapsed_s < self._plan.seconds and not self._some("ended"):
+            if time.monotonic() >= next_kill_s and self._kill_somebody():
+                next_kill_s += self._pause_s()
+            self._fill_seats()
+            self._look(show)
+            self._elapsed_s = time.monotonic() - start_s
+        self._stop()
+        self._look(show)
+
+    def kill_all(self) -> None:
+        for process in self._everybody():
+            process.kill()
+            process.read()
+            process.close()
+
+    def diaries(self) -> list[Diary]:
+        return [process.diary() for process in self._everybody()]
+
+    def picture(self) -> Picture:
+        return Picture(
+            self._elapsed_s,
+            tuple(
+                Seat(
+                    number=number,
+                    pid=processes[-1].pid,
+                    state=processes[-1].state,
+                    increments=sum(process.told_yes[COUNTER] for process in processes),
+                    entries=sum(process.told_yes[LIST] for process in processes),
+                    conflicts=sum(process.conflicts for process in processes),
+                    doubts=sum(process.doubts for process in processes),
+                    kills=sum(process.was_killed for process in processes),
+                )
+                for number, processes in enumerate(self._seats, start=1)
+            ),
+        )
+
+    def _sit_down(self, seat: int) -> None:
+        processes = self._seats[seat]
+        processes.append(_Process(self._plan, f"{seat + 1}.{len(processes) + 1}"))
+
+    def _kill_somebody(self) -> bool:
+        """Of those who write: whoever is still starting has nothing to lose."""
+        writing = [seat for seat, all_ in enumerate(self._seats) if all_[-1].state == "writing"]
+        if not writing:
+            return False
+        victim = self._chance.choice(writing)
+        self._seats[victim][-1].kill()
+        self._free_since_s[victim] = time.monotonic()
+        return True
+
+    def _fill_seats(self) -> None:
+        for seat, since_s in list(self._free_since_s.items()):
+            if time.monotonic() - since_s >= EMPTY_SEAT_S:
+                del self._free_since_s[seat]
+                self._sit_down(seat)
+
+    def _stop(self) -> None:
+        until_s = time.monotonic() + STOP_S_MAX
+        sitting = [processes[-1] for processes in self._seats]
+        for process in sitting:
+            process.ask_to_stop()
+        for process in sitting:
+            process.await_end(until_s)
+
+    def _look(self, show: Callable[[Picture], None]) -> None:
+        for processes in self._seats:
+            processes[-1].read()
+        show(self.picture())
+        time.sleep(TICK_S)
+
+    def _pause_s(self) -> float:
+        return self._chance.uniform(KILL_PAUSE_S_MIN, KILL_PAUSE_S_MAX)
+
+    def _all(self, state: State) -> bool:
+        return all(processes[-1].state == state for processes in self._seats)
+
+    def _some(self, state: State) -> bool:
+        return any(processes[-1].state == state for processes in self._seats)
+
+    def _everybody(self) -> Iterator[_Process]:
+        for processes in self._seats:
+            yield from processes

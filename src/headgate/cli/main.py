@@ -1,0 +1,100 @@
+"""Main: the `headgate` command, and the one place where an error becomes words and an exit code.
+
+    0  yes
+    1  the answer is no (nothing found, not safe, not proved), or a person must decide (Halted)
+    2  Invalid: fix the command, the URL or the settings
+    3  try again: Conflict, Unavailable, OutcomeUnknown, Fenced
+    4  Corrupt: stored state is damaged
+    130  Ctrl-C
+
+An exception that is not ours is a bug: it keeps its traceback, and Python's exit code 1.
+"""
+
+import io
+import logging
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from headgate.cli import console, demo, doctor, logs, store
+from headgate.errors import (
+    Conflict,
+    Corrupt,
+    Fenced,
+    Halted,
+    HeadgateError,
+    Invalid,
+    OutcomeUnknown,
+    Unavailable,
+)
+
+log = logging.getLogger(__name__)
+
+EXIT_CODES: dict[type[HeadgateError], tuple[int, str]] = {
+    Halted: (1, "halted"),
+    Invalid: (2, "invalid"),
+    Conflict: (3, "conflict"),
+    Fenced: (3, "fenced"),
+    OutcomeUnknown: (3, "outcome unknown"),
+    Unavailable: (3, "unavailable"),
+    Corrupt: (4, "corrupt"),
+}
+
+app = typer.Typer(
+    name="headgate",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+EVERYDAY, CLOSER = "Everyday", "A closer look"
+app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
+app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
+app.add_typer(store.app, name="store", rich_help_panel=CLOSER)
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"headgate {version('headgate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+        ),
+    ] = False,
+    log_level: Annotated[
+        logs.LogLevel, typer.Option(help="Events on stderr, from this level on.")
+    ] = logs.LogLevel.WARNING,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="All events, and where in the code an error came from.")
+    ] = False,
+) -> None:
+    """Lands every record exactly once in event-time folders and says when each hour is complete.
+
+    Results go to stdout, talk to stderr. Exit codes: 0 yes, 1 no, 2 invalid, 3 try again, 4 damaged.
+    """
+    logs.configure(logs.LogLevel.DEBUG if debug else log_level)
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no Unicode still shows it
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except HeadgateError as error:
+        log.debug("cli.failed", exc_info=True)
+        code, group = next(
+            said for kind, said in EXIT_CODES.items() if isinstance(error, kind)
+        )
+        console.talk().print(Text(f"{group}: ", "bold red"), console.printable(str(error)), sep="")
+        sys.exit(code)

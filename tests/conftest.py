@@ -1,0 +1,41 @@
+"""Options and real servers for all tests.
+
+A server is started once a run, when the first test asks for it, and stopped at the end. A test has
+its own namespace in it.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.opensearch import OpenSearchCluster
+from tests.servers.toxiproxy import Toxiproxy
+from tests.servers.zookeeper import ZooKeeperEnsemble
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--backend",
+        choices=["embedded", "servers"],
+        default="embedded",
+        help="which stores the contract suite is bound to: memory and file, or the real servers",
+    )
+    parser.addoption("--soak", default=None, metavar="FILE", help="long versions; result to FILE")
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeperEnsemble]:
+    with ZooKeeperEnsemble(size=3) as ensemble:
+        yield ensemble
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[OpenSearchCluster]:
+    with OpenSearchCluster(size=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def network() -> Iterator[Toxiproxy]:
+    with Toxiproxy() as network:
+        yield network
