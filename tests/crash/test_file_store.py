@@ -74,7 +74,7 @@ FLOWS: dict[str, tuple[Callable[[DocumentStore], None], str, list[JsonObject | N
 
 
 def start(folder: Path) -> FileStore:
-    store = FileStore(folder, "test", SystemAmbient())
+    store = start_again(folder)
     if store.get("kept/doc") is None:
         store.create("kept/doc", OLD)
     return store
@@ -87,21 +87,17 @@ def calm_effects(flow: Callable[[DocumentStore], None], folder: Path) -> list[st
     return made
 
 
-@pytest.mark.parametrize("name", FLOWS)
-def test_g5_killed_at_any_effect_the_old_or_the_new_document_is_there(
-    name: str, tmp_path: Path
-) -> None:
+def check_every_point(name: str, folder: Path) -> list[str]:
+    """The flow's effects. Fails if a crash at one of them leaves what was never written."""
     flow, key, allowed = FLOWS[name]
-    made = calm_effects(flow, tmp_path / "calm")
-    assert {"fsync", "unlink" if name == "delete" else "rename"} <= set(made)
+    made = calm_effects(flow, folder / "calm")
     seen: list[JsonObject | None] = []
     for point in range(2 * len(made)):
-        folder = tmp_path / str(point)
-        store = start(folder)
+        store = start(folder / str(point))
         with killed_at(point), pytest.raises(Killed):
             flow(store)
 
-        survivor = FileStore(folder, "test", SystemAmbient())  # another process, after the crash
+        survivor = start_again(folder / str(point))
         found = survivor.get(key)
         body = None if found is None else found.body
         assert body in allowed, f"{name} killed at {made[point // 2]}, point {point}"
@@ -113,6 +109,12 @@ def test_g5_killed_at_any_effect_the_old_or_the_new_document_is_there(
     assert seen[0] == allowed[0]
     assert seen[-1] == allowed[1]
     assert seen == sorted(seen, key=allowed.index), "once new, never old again"
+    return made
+
+
+def start_again(folder: Path) -> FileStore:
+    """Another process, after the crash."""
+    return FileStore(folder, "test", SystemAmbient())
 
 
 def write_again(store: FileStore, key: str) -> None:
@@ -129,6 +131,14 @@ def write_again(store: FileStore, key: str) -> None:
     assert now.body == NEXT
 
 
+@pytest.mark.parametrize("name", FLOWS)
+def test_g5_killed_at_any_effect_the_old_or_the_new_document_is_there(
+    name: str, tmp_path: Path
+) -> None:
+    made = check_every_point(name, tmp_path)
+    assert {"fsync", "unlink" if name == "delete" else "rename"} <= set(made)
+
+
 def test_planted_a_file_written_in_place_is_caught(tmp_path: Path) -> None:
     """The matrix is red for a store that writes over the document instead of beside it."""
 
@@ -142,4 +152,4 @@ def test_planted_a_file_written_in_place_is_caught(tmp_path: Path) -> None:
         patch("headgate.store.file._rename", in_place),
         pytest.raises(Corrupt, match="damaged"),
     ):
-        test_g5_killed_at_any_effect_the_old_or_the_new_document_is_there("replace", tmp_path)
+        check_every_point("replace", tmp_path)

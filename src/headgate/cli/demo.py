@@ -9,12 +9,15 @@ from shutil import rmtree
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from headgate.ambient import SystemAmbient
 from headgate.cli import console
+from headgate.cli.store import namespace_option
 from headgate.store.registry import open_store
 from headgate.testing.hammer.crew import Outcome, Picture, Plan, clean_up, hammer
 
@@ -34,13 +37,15 @@ def demo(
         str | None,
         typer.Option(metavar="URL", help="Another store than files in a temporary folder."),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the documents and the diaries.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the documents and the diaries.")
+    ] = False,
 ) -> None:
     """Watch processes being killed while they write, and see that nothing is lost or doubled.
 
-    Eight processes add to one counter and one list, as fast as they can. Every few hundred
-    milliseconds one of them is killed with -9, and a new one takes its place. At the end every single
-    write is accounted for. Exit code 0: proved; 1: not proved.
+    Eight processes add to one counter and one list, as fast as they can. Again and again one of
+    them is killed with -9, and a new one takes its place. At the end every single write is
+    accounted for. Exit code 0: proved; 1: not proved.
     """
     ambient = SystemAmbient()
     folder = Path(tempfile.mkdtemp(prefix="headgate-demo-"))
@@ -103,11 +108,20 @@ def _lines(plan: Plan, talk: Console) -> Callable[[Picture], None]:
 def _table(plan: Plan, picture: Picture) -> Table:
     is_starting = picture.elapsed_s == 0
     time = "starting" if is_starting else f"{picture.elapsed_s:.0f} of {plan.seconds:g} s"
-    table = Table(box=SIMPLE_HEAD, title=time, title_justify="left", title_style="bold", pad_edge=False, show_footer=True)
+    table = Table(
+        box=SIMPLE_HEAD,
+        title=time,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        show_footer=True,
+    )
     table.add_column("seat", "all", justify="right")
     table.add_column("pid", justify="right", style="dim")
     table.add_column("process", min_width=8)
-    table.add_column("increments", f"{sum(seat.increments for seat in picture.seats):,}", justify="right")
+    table.add_column(
+        "increments", f"{sum(seat.increments for seat in picture.seats):,}", justify="right"
+    )
     table.add_column("entries", f"{sum(seat.entries for seat in picture.seats):,}", justify="right")
     table.add_column("conflicts", f"{picture.conflicts:,}", justify="right", style="dim")
     table.add_column("unknown", f"{picture.doubts:,}", justify="right", style="dim")
@@ -128,24 +142,66 @@ def _table(plan: Plan, picture: Picture) -> Table:
 
 def _tell(plan: Plan, outcome: Outcome, is_kept: bool) -> None:
     out = console.results()
-    verdict, picture = outcome.verdict, outcome.picture
+    verdict = outcome.verdict
     if verdict.is_proved:
-        out.print("proved: no acknowledged write is lost, and none happened twice", style="bold green")
+        words = "proved: no acknowledged write is lost, and none happened twice"
+        out.print(words, style="bold green")
     else:
         out.print("not proved: the store did not keep its word", style="bold red")
         for problem in verdict.problems[:PROBLEMS_SHOWN]:
             out.print(f"  {console.printable(problem)}", style="red")
         if len(verdict.problems) > PROBLEMS_SHOWN:
             out.print(f"  and {len(verdict.problems) - PROBLEMS_SHOWN:,} more", style="red")
-    unheard = verdict.unheard_increments + verdict.unheard_entries
-    speed = picture.acknowledged / max(1.0, picture.elapsed_s)
     out.print()
-    for number, words in (
-        (picture.acknowledged, f"writes acknowledged: {verdict.increments:,} increments of one counter, {verdict.entries:,} entries of one list"),
-        (picture.kills, "processes killed with -9, each replaced by a new one"),
-        (picture.conflicts, "conflicts: somebody else wrote first, so read again and try again"),
-        (unheard, "writes happened, but the killer came before the answer"),
-        (verdict.vanished, "writes were cut off before they happened"),
-        (speed, "acknowledged writes a second, each of them safely on disk"),
-    ):
+    for number, words in _numbers(outcome):
         out.print(Text.assemble((f"{number:>9,.0f}", "cyan"), f"  {words}"))
+    if verdict.is_proved:
+        out.print("\nhow we know", style="bold")
+        for line in _reasons(outcome):
+            out.print(f"  {line}")
+    out.print("\nnext", style="bold")
+    commands = _next(plan, is_kept)
+    width = max(len(command) for command, _ in commands)
+    for command, words in commands:
+        out.print(Text.assemble((f"  {command:{width}}", "cyan"), f"  {words}"))
+
+
+def _numbers(outcome: Outcome) -> Iterator[tuple[float, str]]:
+    verdict, picture = outcome.verdict, outcome.picture
+    yield picture.acknowledged, "writes acknowledged"
+    yield picture.per_second, "of them a second"
+    yield picture.conflicts, "conflicts: somebody else wrote first; read again, tried again"
+    if picture.doubts:
+        yield picture.doubts, "answers lost on the way; looked first, then decided"
+    yield picture.kills, "processes killed with -9, most of them in the middle of a write:"
+    yield verdict.vanished, "  writes cut off that did not happen"
+    unheard = verdict.unheard_increments + verdict.unheard_entries
+    yield unheard, "  writes that happened, but the killer came before the answer"
+
+
+def _reasons(outcome: Outcome) -> Iterator[str]:
+    verdict = outcome.verdict
+    yield (
+        f"counter  is at {outcome.counter.count:,} = {verdict.increments:,} acknowledged + "
+        f"{verdict.unheard_increments} unheard; no two were told the same number"
+    )
+    yield (
+        f"list     has {verdict.entries + verdict.unheard_entries:,} entries = {verdict.entries:,} "
+        f"acknowledged + {verdict.unheard_entries} unheard; each is there once, where it was told"
+    )
+    yield "each process wrote its intent and the answer into a diary, and they all agree with this"
+
+
+def _next(plan: Plan, is_kept: bool) -> list[tuple[str, str]]:
+    doctor = ("headgate doctor store file:./state", "asks whether a store of yours is safe")
+    readme = ("less README.md docs/howto/check-a-store.md", "reads on")
+    if not is_kept:
+        return [("headgate demo --keep", "keeps the documents to look at"), doctor, readme]
+    url, namespace = shlex.quote(plan.url), namespace_option(plan.namespace)
+    return [
+        (f"headgate store get {url} counter{namespace}", "shows the counter"),
+        (f"headgate store ls {url} list{namespace} --limit 10", "shows entries of the list"),
+        (f"ls {plan.diaries}", "has the diary of each process"),
+        (f"rm -r {plan.diaries.parent}", "when you have seen it all"),
+        doctor,
+    ]

@@ -20,7 +20,11 @@ class EventFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC)
-        words = [f"{at:%Y-%m-%dT%H:%M:%SZ}", record.levelname.lower(), _one_line(record.getMessage())]
+        words = [
+            f"{at:%Y-%m-%dT%H:%M:%SZ}",
+            record.levelname.lower(),
+            _one_line(record.getMessage()),
+        ]
         for name, value in vars(record).items():
             if name not in self._usual:
                 words.append(f"{name}={_field(value)}")

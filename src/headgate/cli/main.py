@@ -80,7 +80,7 @@ def options(
 ) -> None:
     """Lands every record exactly once in event-time folders and says when each hour is complete.
 
-    Results go to stdout, talk to stderr. Exit codes: 0 yes, 1 no, 2 invalid, 3 try again, 4 damaged.
+    Exit codes: 0 yes, 1 no, 2 invalid, 3 try again, 4 damaged.
     """
     logs.configure(logs.LogLevel.DEBUG if debug else log_level)
 
@@ -93,8 +93,6 @@ def main() -> None:
         app()
     except HeadgateError as error:
         log.debug("cli.failed", exc_info=True)
-        code, group = next(
-            said for kind, said in EXIT_CODES.items() if isinstance(error, kind)
-        )
+        code, group = next(said for kind, said in EXIT_CODES.items() if isinstance(error, kind))
         console.talk().print(Text(f"{group}: ", "bold red"), console.printable(str(error)), sep="")
         sys.exit(code)

@@ -46,7 +46,7 @@ def group() -> None:
 def list_documents(
     url: Url,
     prefix: Annotated[
-        str, typer.Argument(metavar="[PREFIX]", help="Only below this, in whole parts.")
+        str, typer.Argument(metavar="PREFIX", help="Only below this, in whole parts.")
     ] = "",
     namespace: Namespace = "default",
     limit: Annotated[
@@ -92,7 +92,7 @@ def get_document(
     if found is None:
         console.talk().print(
             f"there is no document {console.printable(key)} in namespace {namespace}; "
-            f"next: headgate store ls {shlex.quote(url)}{_namespace_option(namespace)}"
+            f"next: headgate store ls {shlex.quote(url)}{namespace_option(namespace)}"
         )
         raise typer.Exit(1)
     if as_json:
@@ -109,7 +109,8 @@ def get_document(
 
 def _entries(store: DocumentStore, prefix: str, limit: int) -> Iterator[Document | Damaged]:
     for page in pages(store, prefix, limit=min(limit, PAGE_DOCUMENTS_MAX)):
-        yield from sorted((*page.documents, *page.damaged), key=lambda entry: parts(entry.key))
+        entries: list[Document | Damaged] = [*page.documents, *page.damaged]
+        yield from sorted(entries, key=lambda entry: parts(entry.key))
 
 
 def _as_json(entry: Document | Damaged) -> JsonObject:
@@ -136,5 +137,5 @@ def _as_text(entry: Document | Damaged) -> Text:
     return Text.assemble((size, "cyan"), "  ", (f"{version:{VERSION_LETTERS}}", "dim"), "  ", key)
 
 
-def _namespace_option(namespace: str) -> str:
+def namespace_option(namespace: str) -> str:
     return "" if namespace == "default" else f" --namespace {shlex.quote(namespace)}"

@@ -3,7 +3,7 @@
 Needs the extra `testing` (pytest).
 """
 
-from headgate.testing.contract import StoreContract
+from headgate.testing.contract.suite import StoreContract
 from headgate.testing.harness import StoreHarness
 
 __all__ = ["StoreContract", "StoreHarness"]

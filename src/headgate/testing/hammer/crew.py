@@ -60,7 +60,8 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    elapsed_s: float
+    elapsed_s: float  # since all were writing
+    per_second: float  # acknowledged writes, since then
     seats: tuple[Seat, ...]
 
     @property
@@ -70,6 +71,10 @@ class Picture:
     @property
     def conflicts(self) -> int:
         return sum(seat.conflicts for seat in self.seats)
+
+    @property
+    def doubts(self) -> int:
+        return sum(seat.doubts for seat in self.seats)
 
     @property
     def kills(self) -> int:
@@ -223,6 +228,8 @@ class _Crew:
         self._seats: list[list[_Process]] = [[] for _ in range(plan.processes)]
         self._free_since_s: dict[int, float] = {}  # seat -> when its process was killed
         self._elapsed_s = 0.0
+        self._told_yes_before = 0
+        self._per_second = 0.0
 
     def work(self, show: Callable[[Picture], None]) -> None:
         for seat in range(self._plan.processes):
@@ -231,6 +238,7 @@ class _Crew:
         while not self._all("writing") and not self._some("ended") and time.monotonic() < end_s:
             self._look(show)
         start_s = time.monotonic()
+        self._told_yes_before = self._told_yes()
         next_kill_s = start_s + self._pause_s()
         while self._elapsed_s < self._plan.seconds and not self._some("ended"):
             if time.monotonic() >= next_kill_s and self._kill_somebody():
@@ -238,6 +246,7 @@ class _Crew:
             self._fill_seats()
             self._look(show)
             self._elapsed_s = time.monotonic() - start_s
+            self._per_second = (self._told_yes() - self._told_yes_before) / self._elapsed_s
         self._stop()
         self._look(show)
 
@@ -253,6 +262,7 @@ class _Crew:
     def picture(self) -> Picture:
         return Picture(
             self._elapsed_s,
+            self._per_second,
             tuple(
                 Seat(
                     number=number,
@@ -310,6 +320,9 @@ class _Crew:
 
     def _some(self, state: State) -> bool:
         return any(processes[-1].state == state for processes in self._seats)
+
+    def _told_yes(self) -> int:
+        return sum(sum(process.told_yes.values()) for process in self._everybody())
 
     def _everybody(self) -> Iterator[_Process]:
         for processes in self._seats:

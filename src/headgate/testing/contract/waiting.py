@@ -1,0 +1,80 @@
+"""Waiting: S8, wake-ups."""
+
+from contextlib import suppress
+
+import pytest
+
+from headgate.errors import Unavailable
+from headgate.store import DocumentStore, Version
+from headgate.testing.contract.base import (
+    LONG_MS,
+    SHORT_MS,
+    ContractBase,
+    attempt,
+    numbered,
+    present,
+    replaced,
+    settled,
+)
+from headgate.testing.harness import Opened, StoreHarness
+from headgate.testing.racing import PATIENCE_S, Threads, eventually
+
+
+class Waiting(ContractBase):
+    def test_s8_the_first_mark_comes_at_once(self, store: DocumentStore) -> None:
+        assert store.wait("tasks", None, timeout_ms=LONG_MS)
+
+    @pytest.mark.parametrize("verb", ["create", "replace", "delete"])
+    @pytest.mark.parametrize("prefix", ["tasks", "", "tasks/deep"])
+    def test_s8_a_write_after_the_mark_is_not_missed(
+        self, opened: Opened, prefix: str, verb: str
+    ) -> None:
+        writer, waiter = opened(), opened()
+        name = "tasks/deep/1"
+        version = Version("") if verb == "create" else writer.create(name, numbered(0))
+        mark = settled(waiter, prefix)
+        attempt(writer, verb, name, version, 1)()
+        with Threads() as threads:  # would take LONG_MS if it were missed
+            waiting = threads.start(waiter.wait, prefix, mark, timeout_ms=10 * LONG_MS)
+            assert waiting.result(PATIENCE_S) != mark
+
+    @pytest.mark.parametrize("prefix", ["tasks", ""])
+    def test_s8_l9_a_write_wakes_a_blocked_waiter(self, opened: Opened, prefix: str) -> None:
+        writer, waiter = opened(), opened()
+        version = writer.create("tasks/1", numbered(0))
+        for n in range(3):
+            mark = settled(waiter, prefix)
+            with Threads() as threads:
+                waiting = threads.start(waiter.wait, prefix, mark, timeout_ms=10 * LONG_MS)
+                version = writer.replace("tasks/1", numbered(n), version)
+                assert waiting.result(PATIENCE_S) != mark
+
+    def test_s8_l9_without_a_change_a_wait_ends_with_its_time(self, store: DocumentStore) -> None:
+        store.create("tasks/1", numbered(1))
+        mark = settled(store, "tasks")
+        with Threads() as threads:
+            waiting = threads.start(store.wait, "tasks", mark, timeout_ms=300)
+            waiting.result(PATIENCE_S)
+        assert store.wait("tasks", mark, timeout_ms=0)
+
+    def test_q14_trouble_and_lost_wake_ups_only_delay(
+        self, harness: StoreHarness, opened: Opened, disturbance: str
+    ) -> None:
+        """Whoever looks after each wait sees the end, whatever woke it or did not."""
+        writer, waiter = opened(), opened()
+        writer.create("tasks/1", numbered(0))
+
+        def follow() -> None:
+            mark = None
+            while True:
+                with suppress(Unavailable):
+                    if present(waiter.get("tasks/1", timeout_ms=SHORT_MS)).body["n"] == 20:
+                        return
+                    mark = waiter.wait("tasks", mark, timeout_ms=200)
+
+        with Threads() as threads:
+            following = threads.start(follow)
+            with self._trouble(harness, disturbance):
+                for n in range(1, 21):
+                    eventually(lambda: replaced(writer, "tasks/1", numbered(n)))  # noqa: B023
+            following.result(PATIENCE_S)
