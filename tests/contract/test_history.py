@@ -7,7 +7,7 @@ import pytest
 from headgate.ambient import SystemAmbient
 from headgate.store import DocumentStore, Version
 from headgate.store.memory import MemoryStore, Shelf
-from headgate.testing.history import NEVER, Call, Recorder, find_violations, run_clients
+from headgate.testing.history import NEVER, Call, Recorder, find_violations, run_in_turns
 from headgate.testing.planted import (
     AnswersConflictAsSuccess,
     AnswersLostReplyAsFailure,
@@ -26,7 +26,7 @@ def violations(plant: Plant, seed: int) -> list[str]:
         f"c{n}": plant(MemoryStore(shelf, "test", SystemAmbient()), 100 * seed + n)
         for n in range(4)
     }
-    run_clients(clients, recorder, ["x", "y"], seed=seed, is_over=lambda _, calls: calls >= 200)
+    run_in_turns(clients, recorder, ["x", "y"], seed=seed, calls=800)
     return [str(found) for found in find_violations(recorder.calls)]
 
 

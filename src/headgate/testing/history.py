@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from headgate.errors import Conflict, OutcomeUnknown, Unavailable
-from headgate.store import DocumentStore, JsonObject, Version
+from headgate.store import TIMEOUT_MS, DocumentStore, JsonObject, Version
 
 NEVER = 1 << 62
 
@@ -258,6 +258,48 @@ class RecordingClient:
         )
 
 
+def _calls_by_chance(
+    client: RecordingClient, keys: Sequence[str], random: Random
+) -> Iterator[None]:
+    """Does one call after the other, for ever; whoever drives it decides when."""
+    known: dict[str, Version | None] = {}
+    while True:
+        key = random.choice(keys)
+        version, dice = known.get(key), random.random()
+        if dice < 0.4 or key not in known:
+            known[key] = client.get(key)
+        elif version is None:
+            client.create(key)
+            known.pop(key)
+        elif dice < 0.9:
+            client.replace(key, version)
+            if random.random() < 0.8:  # else: keep the old version and be refused next time
+                known.pop(key)
+        else:
+            client.delete(key, version)
+        yield
+
+
+def run_in_turns(
+    clients: Mapping[str, DocumentStore],
+    recorder: Recorder,
+    keys: Sequence[str],
+    *,
+    seed: int,
+    calls: int,
+) -> None:
+    """One call at a time, the seed says whose: the same history each time."""
+    random = Random(seed)
+    turns = [
+        _calls_by_chance(
+            RecordingClient(name, store, recorder, TIMEOUT_MS), keys, Random(f"{seed}/{name}")
+        )
+        for name, store in clients.items()
+    ]
+    for _ in range(calls):
+        next(random.choice(turns))
+
+
 def run_clients(
     clients: Mapping[str, DocumentStore],
     recorder: Recorder,
@@ -277,33 +319,17 @@ def run_clients(
 
     def work(name: str, store: DocumentStore) -> None:
         client = RecordingClient(name, store, recorder, timeout_ms)
-        random = Random(f"{seed}/{name}")
-        known: dict[str, Version | None] = {}
+        calls = _calls_by_chance(client, keys, Random(f"{seed}/{name}"))
         start.wait()
-        for count in range(calls_max):
-            if is_over(name, count) or failures:
-                return
-            key = random.choice(keys)
-            version, dice = known.get(key), random.random()
-            if dice < 0.4 or key not in known:
-                known[key] = client.get(key)
-            elif version is None:
-                client.create(key)
-                known.pop(key)
-            elif dice < 0.9:
-                client.replace(key, version)
-                if random.random() < 0.8:  # else: keep the old version and be refused next time
-                    known.pop(key)
-            else:
-                client.delete(key, version)
-
-    def guarded(name: str, store: DocumentStore) -> None:
         try:
-            work(name, store)
+            for count in range(calls_max):
+                if is_over(name, count) or failures:
+                    return
+                next(calls)
         except BaseException as error:  # noqa: BLE001 - handed to the caller, below
             failures.append(error)
 
-    threads = [threading.Thread(target=guarded, args=item, daemon=True) for item in clients.items()]
+    threads = [threading.Thread(target=work, args=item, daemon=True) for item in clients.items()]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -11,6 +11,7 @@ from headgate.testing.contract.base import (
     CALLS_MAX,
     TROUBLE_S,
     ContractBase,
+    append_item,
     attempt,
     filled,
     number,
@@ -109,7 +110,7 @@ class Writes(ContractBase):
                 append_item(store, "list", f"{client}/{n}")
 
         with Threads() as threads:
-            running = [threads.start(append_item, n, store) for n, store in enumerate(stores)]
+            running = [threads.start(append, n, store) for n, store in enumerate(stores)]
             for one in running:
                 one.result(PATIENCE_S)
         items = present(stores[0].get("list")).body["items"]

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
 
@@ -23,7 +23,17 @@ from headgate.store.pages import pages
 from headgate.store.registry import open_store
 from headgate.store.url import parse
 from headgate.testing.hammer import writer
-from headgate.testing.hammer.judge import COUNTER, LIST, Counter, Diary, Entry, Verdict, judge
+from headgate.testing.hammer.judge import (
+    COUNTER,
+    LIST,
+    Counter,
+    Diary,
+    Entry,
+    Line,
+    Verdict,
+    judge,
+    read_diary,
+)
 
 TICK_S = 0.1
 KILL_PAUSE_S_MIN, KILL_PAUSE_S_MAX = 0.3, 1.0
@@ -132,18 +142,15 @@ class _Process:
     def __init__(self, plan: Plan, name: str) -> None:
         self.name = name
         self.was_killed = False
-        self.intents: dict[str, str] = {}
-        self.acks: dict[str, int] = {}
-        self.answers: dict[str, set[str]] = {"refused": set(), "unknown": set()}
-        self.complaints: list[str] = []
         self.conflicts = 0
         self.doubts = 0
         self.told_yes = {COUNTER: 0, LIST: 0}
         self._errors = plan.diaries / f"{name}.stderr"
         diary = plan.diaries / f"{name}.diary"
         diary.touch()
-        self._lines: IO[bytes] = diary.open("rb")
-        self._rest = b""
+        self._file: IO[bytes] = diary.open("rb")
+        self._lines: list[Line] = []
+        self._rest = b""  # of a line that is still being written
         command = [sys.executable, "-P", "-m", writer.__name__]
         with self._errors.open("wb") as errors:
             self._popen = subprocess.Popen(
@@ -161,7 +168,7 @@ class _Process:
             return "killed"
         if self._popen.poll() is not None:
             return "ended"
-        return "writing" if self.intents else "starting"
+        return "writing" if self._lines else "starting"
 
     def kill(self) -> None:
         if self._popen.poll() is None:
@@ -179,46 +186,25 @@ class _Process:
             self.kill()
 
     def read(self) -> None:
-        *lines, self._rest = (self._rest + self._lines.read()).split(b"\n")
-        for line in lines:
-            self._take(json.loads(line))
-
-    def _take(self, line: dict[str, str | int]) -> None:
-        self.conflicts += int(line.pop("conflicts", 0))
-        self.doubts += int(line.pop("doubts", 0))
-        match line:
-            case {"intent": write, "on": target}:
-                self.intents[str(write)] = str(target)
-            case {"ack": write, "at": at}:
-                self.acks[str(write)] = int(at)
-                self.told_yes[self.intents[str(write)]] += 1
-            case {"complaint": words}:
-                self.complaints.append(str(words))
-            case _:
-                for answer, write in line.items():
-                    self.answers[answer].add(str(write))
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        for line in map(json.loads, lines):
+            self._lines.append(line)
+            self.conflicts += line.get("conflicts", 0)
+            self.doubts += line.get("doubts", 0)
+            if "ack" in line:
+                self.told_yes[line["on"]] += 1
 
     def diary(self) -> Diary:
         """When it has ended."""
-        complaints = list(self.complaints)
+        diary = read_diary(self.name, self.was_killed, self._lines)
         is_calm = self.was_killed or self._popen.returncode in (0, -signal.SIGTERM)
-        if not is_calm and not complaints:
-            complaints.append(
-                f"process {self.name} broke down, code {self._popen.returncode}; "
-                f"next: cat {self._errors}"
-            )
-        return Diary(
-            self.name,
-            self.was_killed,
-            self.intents,
-            self.acks,
-            frozenset(self.answers["refused"]),
-            frozenset(self.answers["unknown"]),
-            tuple(complaints),
-        )
+        if is_calm or diary.complaints:
+            return diary
+        words = f"process {self.name} broke down; next: cat {self._errors}"
+        return replace(diary, complaints=(words,))
 
     def close(self) -> None:
-        self._lines.close()
+        self._file.close()
 
 
 class _Crew:

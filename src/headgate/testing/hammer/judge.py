@@ -6,9 +6,13 @@ Values in, values out: a planted bug can be shown to it without any process.
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 COUNTER = "counter"
 LIST = "list"
+
+Line: TypeAlias = Mapping[str, str | int]
+"""Of a diary: `intent`, `ack`, `refused`, `unknown` name a write, `on` its target, `at` its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,21 @@ class Verdict:
     @property
     def is_proved(self) -> bool:
         return not self.problems
+
+
+def read_diary(process: str, was_killed: bool, lines: Sequence[Line]) -> Diary:
+    def writes(kind: str) -> Iterator[tuple[str, Line]]:
+        return ((str(line[kind]), line) for line in lines if kind in line)
+
+    return Diary(
+        process,
+        was_killed,
+        intents={write: str(line["on"]) for write, line in writes("intent")},
+        acks={write: int(line["at"]) for write, line in writes("ack")},
+        refused=frozenset(write for write, _ in writes("refused")),
+        unknown=frozenset(write for write, _ in writes("unknown")),
+        complaints=tuple(str(line["complaint"]) for line in lines if "complaint" in line),
+    )
 
 
 def judge(diaries: Sequence[Diary], counter: Counter, entries: Sequence[Entry]) -> Verdict:

@@ -55,12 +55,12 @@ class Writer:
             try:
                 at = self._increment() if target == COUNTER else self._append(write)
             except TimeIsOver:
-                self._answer("unknown" if self._is_in_doubt else "refused", write)
+                answer: dict[str, str | int] = {
+                    "unknown" if self._is_in_doubt else "refused": write
+                }
             else:
-                self._answer("ack", write, at=at)
-
-    def _answer(self, answer: str, write: str, **more: int) -> None:
-        self._pen(**{answer: write}, **more, conflicts=self._conflicts, doubts=self._doubts)
+                answer = {"ack": write, "on": target, "at": at}
+            self._pen(**answer, conflicts=self._conflicts, doubts=self._doubts)
 
     def _increment(self) -> int:
         count, base = 0, Version("")  # of the last try
