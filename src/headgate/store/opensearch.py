@@ -36,7 +36,7 @@ import logging
 import re
 import ssl
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -149,7 +149,7 @@ class _Cluster:
         body: bytes | None = None,
         is_write: bool = False,
         may_wait: bool = False,
-        **params: str,
+        params: Mapping[str, str] | None = None,
     ) -> _Answer:
         """One request; `may_wait`: the server is told when to stop waiting for a primary.
 
@@ -164,14 +164,13 @@ class _Cluster:
             limit_ms = deadline.left_ms() // (1 if is_write or not tries_left else 2)
             if limit_ms == 0:
                 break
-            if may_wait:
-                params["timeout"] = f"{int(limit_ms * SERVER_SHARE)}ms"
+            patience = {"timeout": f"{int(limit_ms * SERVER_SHARE)}ms"} if may_wait else {}
             turn = self._turn
             try:
                 status, _, text = self._nodes[turn].perform_request(
                     method,
                     f"/{path}",
-                    params,
+                    {**(params or {}), **patience},
                     body,
                     timeout=Timeout(
                         connect=min(limit_ms, CONNECT_MS_MAX) / 1000, total=limit_ms / 1000
@@ -299,7 +298,7 @@ class OpenSearchStore:
             expected=(200, 409),
             is_write=True,
             may_wait=True,
-            **_only_at(base),
+            params=_only_at(base),
         )
         if answer.status == 409:
             self._judge(key, None, base, term, deadline)
@@ -373,7 +372,9 @@ class OpenSearchStore:
         """The clock of the node that answers: those of a cluster may differ a little."""
         deadline = Deadline(self._ambient, timeout_ms)
         path = "_nodes/_local/stats/http"
-        answer = self._cluster.ask("GET", path, deadline, filter_path="nodes.*.timestamp").body
+        answer = self._cluster.ask(
+            "GET", path, deadline, params={"filter_path": "nodes.*.timestamp"}
+        ).body
         return max(int(node["timestamp"]) for node in answer["nodes"].values())
 
     def close(self) -> None:
@@ -405,7 +406,7 @@ class OpenSearchStore:
             deadline,
             body="\n".join(lines).encode("ascii"),
             may_wait=True,
-            require_alias="true",
+            params={"require_alias": "true"},
         )
         item = answer.body["items"][0]["update"]
         status, kind = item["status"], item.get("error", {}).get("type")
@@ -466,8 +467,7 @@ class OpenSearchStore:
             f"{self._alias}/_search",
             deadline,
             body=json.dumps({"query": query, **request}).encode("ascii"),
-            preference=self._copy,
-            allow_partial_search_results="false",
+            params={"preference": self._copy, "allow_partial_search_results": "false"},
         )
 
     def _mark(self, below: str, deadline: Deadline) -> Mark:
@@ -512,8 +512,7 @@ class OpenSearchStore:
             body=json.dumps(head).encode("ascii")[:-1] + b',"body":' + raw + b"}",
             is_write=True,
             may_wait=True,
-            require_alias="true",
-            **_only_at(base),
+            params={"require_alias": "true", **_only_at(base)},
         )
         if answer.status == 409:
             return self._judge(key, trail, base, term, deadline)
@@ -578,8 +577,7 @@ class OpenSearchStore:
             "GET",
             f"_cluster/state/metadata/{self._alias}",
             deadline,
-            local="true",
-            filter_path="metadata.indices.*.primary_terms",
+            params={"local": "true", "filter_path": "metadata.indices.*.primary_terms"},
         ).body
         found = [index["primary_terms"]["0"] for index in answer["metadata"]["indices"].values()]
         self._term_seen = max(self._term_seen, *found)
@@ -626,9 +624,9 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> OpenSearchStore
     url.check_options("tls", "ca", "verify", "user", "password", "api_key", "replicas")
     index = url.path.strip("/") or "headgate"
     if _INDEX.fullmatch(index) is None:
-        raise Invalid(f"{url.text}: {index!r} is no index; next: use a-z, 0-9 and any of . _ -")
+        raise Invalid(f"{url.shown}: {index!r} is no index; next: use a-z, 0-9 and any of . _ -")
     if not url.hosts:
-        raise Invalid(f"{url.text}: names no host; next: es://HOST[:{PORT}]/{index}")
+        raise Invalid(f"{url.shown}: names no host; next: es://HOST[:{PORT}]/{index}")
     name = f"es://{','.join(url.hosts)}/{index}"
     cluster = _Cluster(_nodes(url, ambient), name, index)
     deadline = Deadline(ambient, TIMEOUT_MS)
@@ -657,12 +655,12 @@ def _nodes(url: StoreUrl, ambient: Ambient) -> list[_Connection]:
         basic = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
         headers["authorization"] = f"Basic {basic}"
     elif user is not None or password is not None:
-        raise Invalid(f"{url.text}: user and password go together; next: give both or neither")
+        raise Invalid(f"{url.shown}: user and password go together; next: give both or neither")
     is_tls = url.truth("tls", "ca" in url.options)
     context = _tls(url) if is_tls else None
     is_local = all(_address(host)[0] in ("localhost", "127.0.0.1", "::1") for host in url.hosts)
     if headers and not is_tls and not is_local:
-        log.warning("store.password_in_clear", extra={"store": url.text, "next": "tls=true"})
+        log.warning("store.password_in_clear", extra={"store": url.shown, "next": "tls=true"})
     nodes = []
     for host in url.hosts:
         address, port = _address(host)
@@ -694,9 +692,9 @@ def _tls(url: StoreUrl) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=url.options.get("ca"))
     except OSError as error:
-        raise Invalid(f"{url.text}: ca={url.options.get('ca')}: {error}") from error
+        raise Invalid(f"{url.shown}: ca={url.options.get('ca')}: {error}") from error
     if not url.truth("verify", True):
-        log.warning("store.certificate_not_verified", extra={"store": url.text, "next": "ca=PATH"})
+        log.warning("store.certificate_not_verified", extra={"store": url.shown, "next": "ca=PATH"})
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

@@ -1,0 +1,78 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.errors import Corrupt, Invalid
+from headgate.store import JsonObject
+from headgate.store.codec import BODY_BYTES_MAX, decode, encode, seal, unseal
+
+TOKEN = "0123456789abcdef" * 2
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+bodies = st.dictionaries(texts, values, max_size=4).map(lambda body: {**body, "format": 1})
+
+
+@given(bodies)
+def test_a_sealed_body_comes_back_with_its_token(body: JsonObject) -> None:
+    token, found = unseal(seal(TOKEN, encode("doc", body)), "there")
+    assert token == TOKEN
+    assert json.dumps(found, sort_keys=True) == json.dumps(body, sort_keys=True)
+
+
+@given(bodies)
+def test_a_sealed_body_is_json_that_people_can_read(body: JsonObject) -> None:
+    shown = json.loads(seal(TOKEN, encode("doc", body)))
+    assert shown["body"] == json.loads(json.dumps(body))
+    assert shown["token"] == TOKEN
+
+
+@given(bodies, st.data())
+def test_g5_a_cut_or_changed_document_is_corrupt_and_names_its_place(
+    body: JsonObject, data: st.DataObject
+) -> None:
+    sealed = seal(TOKEN, encode("doc", body))
+    cut = data.draw(st.integers(0, len(sealed) - 1))
+    with pytest.raises(Corrupt, match=r"/there\.json"):
+        unseal(sealed[:cut], "/there.json")
+    start = sealed.index(b'"body":') + 7
+    place = data.draw(st.integers(start, len(sealed) - 3))
+    changed = bytearray(sealed)
+    changed[place] ^= 1
+    with pytest.raises(Corrupt, match=r"/there\.json"):
+        unseal(bytes(changed), "/there.json")
+
+
+def test_equal_bodies_are_equal_bytes() -> None:
+    assert encode("doc", {"b": 1, "a": 2, "format": 1}) == encode(
+        "doc", {"format": 1, "a": 2, "b": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"[]", b"{}", b'{"format":0}', b'{"format":true}', b"\xff", b"1"]
+)
+def test_what_is_no_body_is_corrupt(raw: bytes) -> None:
+    with pytest.raises(Corrupt, match="there"):
+        decode(raw, "there")
+
+
+def test_a_body_too_deep_to_write_is_invalid() -> None:
+    deep: JsonObject = {"format": 1}
+    for _ in range(100_000):
+        deep = {"format": 1, "in": deep}
+    with pytest.raises(Invalid, match="JSON"):
+        encode("doc", deep)
+
+
+def test_the_limit_is_counted_in_bytes_of_utf8() -> None:
+    size = len(encode("doc", {"format": 1, "x": ""}))
+    encode("doc", {"format": 1, "x": "日" * ((BODY_BYTES_MAX - size) // 3)})
+    with pytest.raises(Invalid, match=r"1,000,00\d bytes, at most 1,000,000"):
+        encode("doc", {"format": 1, "x": "日" * ((BODY_BYTES_MAX - size) // 3 + 1)})
