@@ -142,10 +142,10 @@ def test_g5_killed_at_any_effect_the_old_or_the_new_document_is_there(
 def test_planted_a_file_written_in_place_is_caught(tmp_path: Path) -> None:
     """The matrix is red for a store that writes over the document instead of beside it."""
 
-    def in_place(aside: Path, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    def in_place(aside: str, file: str) -> None:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.write(handle, aside.read_bytes())
+        os.write(handle, Path(aside).read_bytes())
         os.close(handle)
 
     with (

@@ -8,11 +8,15 @@ Nodes, threads and processes use one store at the same time. A URL says which ba
 carry the numbers below.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NewType, Protocol, TypeAlias
 
-JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
-JsonObject: TypeAlias = dict[str, JsonValue]
+JsonValue: TypeAlias = (
+    bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"] | None
+)
+JsonObject: TypeAlias = Mapping[str, JsonValue]
+"""Read-only in types; as values, lists and dicts with text keys."""
 
 Version = NewType("Version", str)
 """Opaque: equal or not equal, nothing else."""

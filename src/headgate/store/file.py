@@ -58,40 +58,43 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 
 
 class FileStore:
+    """Paths are plain texts here: `Path` would add a third to the time of each write."""
+
     def __init__(self, folder: Path, namespace: str, ambient: Ambient) -> None:
         """Makes what is missing below `folder`. Raises Invalid, Unavailable."""
         self._ambient = ambient
-        self._root = folder / to_plain(namespace)
-        self._writing = self._root / ".writing"
-        self._bells = self._root / ".bells"
-        self._stripes = self._root / ".stripes"
-        with _explained(folder):
-            for place in (self._root, self._writing, self._bells, self._stripes):
-                _make_folder(place)
-            for number in range(BELLS):
-                (self._bells / f"{number:02x}").touch()
+        self._root = f"{folder}/{to_plain(namespace)}"
+        self._stripes = [f"{self._root}/.stripes/{number:02x}" for number in range(STRIPES)]
+        self._writing = [f"{self._root}/.writing/{number:02x}" for number in range(STRIPES)]
+        self._bells = [f"{self._root}/.bells/{number:02x}" for number in range(BELLS)]
+        self._clock = f"{self._root}/.bells/clock"
+        with _explained(str(folder)):
+            _make_folder(str(folder))
+        with _explained(self._root):
+            for name in (".stripes", ".writing", ".bells"):
+                _make_folder(f"{self._root}/{name}")
+            for file in (*self._bells, self._clock):
+                Path(file).touch()
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:  # noqa: ARG002 - a disk cannot be hurried
         return _read(self._file(parts(key)), key)
 
     def create(self, key: str, body: JsonObject, *, timeout_ms: int = TIMEOUT_MS) -> Version:
         place, raw = parts(key), encode(key, body)
-        with self._stripe(key, timeout_ms) as stripe:
+        with self._stripe(key, timeout_ms) as aside:
             file = self._file(place)
-            with _explained(file):
-                is_there = file.exists()
-            if is_there:
+            if os.path.lexists(file):
                 raise Conflict(f"{key}: is there already")
-            return self._put(place, file, raw, stripe)
+            return self._put(place, file, raw, aside)
 
     def replace(
         self, key: str, body: JsonObject, version: Version, *, timeout_ms: int = TIMEOUT_MS
     ) -> Version:
         place, raw = parts(key), encode(key, body)
-        with self._stripe(key, timeout_ms) as stripe:
+        with self._stripe(key, timeout_ms) as aside:
             file = self._file(place)
             _check_current(file, key, version)
-            return self._put(place, file, raw, stripe)
+            return self._put(place, file, raw, aside)
 
     def delete(self, key: str, version: Version, *, timeout_ms: int = TIMEOUT_MS) -> None:
         place = parts(key)
@@ -99,11 +102,12 @@ class FileStore:
             file = self._file(place)
             _check_current(file, key, version)
             with _explained(file):
-                file.unlink()
+                os.unlink(file)
+            folder = os.path.dirname(file)
             with _unknown(file):
-                _sync_folder(file.parent)
+                _sync_folder(folder)
             self._ring(place)
-            self._prune(file.parent)
+            self._prune(folder)
 
     def list(
         self,
@@ -127,7 +131,7 @@ class FileStore:
                 try:
                     found = _read(file, key(*place))
                 except Corrupt as error:
-                    damaged.append(Damaged(key(*place), str(file), str(error)))
+                    damaged.append(Damaged(key(*place), file, str(error)))
                     continue
                 if found is not None:  # else it was deleted while we walked
                     documents.append(found)
@@ -139,7 +143,7 @@ class FileStore:
         pause_ms = LOOK_MS_MIN
         with _explained(bell):
             while True:  # ends with the deadline
-                mark = Mark(str(bell.stat().st_mtime_ns))
+                mark = Mark(str(os.stat(bell).st_mtime_ns))
                 if mark != since or deadline.is_over():
                     return mark
                 self._ambient.sleep_ms(min(pause_ms, deadline.left_ms()))
@@ -147,56 +151,52 @@ class FileStore:
 
     def now_ms(self, *, timeout_ms: int = TIMEOUT_MS) -> int:  # noqa: ARG002 - a disk cannot be hurried
         """The file system's clock: what it stamps on a file that is touched now."""
-        clock = self._writing / "clock"
-        with _explained(clock):
-            clock.touch()
-            return clock.stat().st_mtime_ns // 1_000_000
+        with _explained(self._clock):
+            os.utime(self._clock)
+            return os.stat(self._clock).st_mtime_ns // 1_000_000
 
     def close(self) -> None:
         """Nothing is kept open between calls."""
 
-    def _folder(self, place: Parts) -> Path:
-        return self._root.joinpath(*(name for part in place for name in _pieces(to_plain(part))))
+    def _folder(self, place: Parts) -> str:
+        return "/".join([self._root, *(name for part in place for name in _pieces(to_plain(part)))])
 
-    def _file(self, place: Parts) -> Path:
-        folder = self._folder(place)
-        return folder.with_name(folder.name + ".json")
+    def _file(self, place: Parts) -> str:
+        return self._folder(place) + ".json"
 
     @contextmanager
     def _stripe(self, key: str, timeout_ms: int) -> Iterator[str]:
-        """Holds this key's stripe; others of other keys may share it. Raises Unavailable."""
+        """Holds the key's stripe; gives the file to write aside. Raises Unavailable, Invalid."""
         deadline = Deadline(self._ambient, timeout_ms)
-        name = stripe_of(key)
-        with _explained(self._stripes):
+        number = stripe_of(key)
+        stripe = self._stripes[number]
+        with _explained(stripe):
             # Opened for each write: threads and forks that shared one would share its lock, too.
-            handle = os.open(self._stripes / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(stripe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             pause_ms = 1.0
             while not _is_locked(handle):
                 if deadline.is_over():
                     raise Unavailable(
                         f"{key}: another process has been writing here for {timeout_ms} ms, and "
-                        f"nothing was written; next: see who it is: fuser {self._stripes / name}"
+                        f"nothing was written; next: see who it is: fuser {stripe}"
                     )
                 # Random, or waiters that started together would collide together.
                 self._ambient.sleep_ms(min(pause_ms * self._ambient.random(), deadline.left_ms()))
                 pause_ms = min(pause_ms * 2, LOOK_MS_MAX)
-            yield name
+            yield self._writing[number]
         finally:
-            fcntl.flock(
-                handle, fcntl.LOCK_UN
-            )  # close alone would not, had somebody forked meanwhile
+            fcntl.flock(handle, fcntl.LOCK_UN)  # close alone would not, had somebody forked
             os.close(handle)
 
-    def _put(self, place: Parts, file: Path, raw: bytes, stripe: str) -> Version:
+    def _put(self, place: Parts, file: str, raw: bytes, aside: str) -> Version:
         token = self._ambient.new_id()
-        aside = self._writing / stripe
         with _explained(aside):
             _write_through(aside, seal(token, raw))
         with _explained(file):
             _rename(aside, file)
         with _unknown(file):
-            _sync_folder(file.parent)
+            _sync_folder(os.path.dirname(file))
         self._ring(place)
         return Version(token)
 
@@ -208,14 +208,14 @@ class FileStore:
             with suppress(OSError):
                 os.utime(self._bell(place[:length]), ns=(now_ns, now_ns))
 
-    def _bell(self, prefix: Parts) -> Path:
-        return self._bells / f"{_hash('/'.join(prefix)) % BELLS:02x}"
+    def _bell(self, prefix: Parts) -> str:
+        return self._bells[_hash("/".join(prefix)) % BELLS]
 
-    def _prune(self, folder: Path) -> None:
+    def _prune(self, folder: str) -> None:
         with suppress(OSError):  # not empty: the usual end
             while folder != self._root:
-                folder.rmdir()
-                folder = folder.parent
+                os.rmdir(folder)
+                folder = os.path.dirname(folder)
 
 
 def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> FileStore:
@@ -258,28 +258,29 @@ def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo"
     return best[1] if best[1] in _NETWORK_FILE_SYSTEMS else None
 
 
-def stripe_of(key: str) -> str:
-    return f"{_hash(key) % STRIPES:02x}"
+def stripe_of(key: str) -> int:
+    return _hash(key) % STRIPES
 
 
-def _read(file: Path, key: str) -> Document | None:
+def _read(file: str, key: str) -> Document | None:
     try:
-        sealed = file.read_bytes()
+        with open(file, "rb") as stored:
+            sealed = stored.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise _refusal(error, file) from error
-    token, body = unseal(sealed, str(file))
+    token, body = unseal(sealed, file)
     return Document(key, body, Version(token))
 
 
-def _check_current(file: Path, key: str, version: Version) -> None:
+def _check_current(file: str, key: str, version: Version) -> None:
     found = _read(file, key)
     if found is None or found.version != version:
         raise Conflict(f"{key}: version {version} is not current")
 
 
-def _walk(folder: Path, here: Parts, after: Parts) -> Iterator[tuple[Parts, Path]]:
+def _walk(folder: str, here: Parts, after: Parts) -> Iterator[tuple[Parts, str]]:
     """Documents below a folder in the order of their parts, from behind `after` on."""
     found = dict(_entries(folder, ""))
     for part in sorted(found):
@@ -293,13 +294,13 @@ def _walk(folder: Path, here: Parts, after: Parts) -> Iterator[tuple[Parts, Path
             yield from _walk(sub_folder, place, after)
 
 
-def _entries(folder: Path, begun: str) -> Iterator[tuple[str, tuple[Path | None, Path | None]]]:
+def _entries(folder: str, begun: str) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
     """Each part in a folder with its document and folder; `begun` is a long name's beginning."""
-    found: dict[str, tuple[Path | None, Path | None]] = {}
+    found: dict[str, tuple[str | None, str | None]] = {}
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as listing:
         for entry in listing:
             if entry.name.endswith("+"):
-                yield from _entries(folder / entry.name, begun + entry.name[:-1])
+                yield from _entries(f"{folder}/{entry.name}", begun + entry.name[:-1])
                 continue
             is_document = entry.name.endswith(".json")
             part = from_plain(begun + entry.name.removesuffix(".json"))
@@ -307,9 +308,9 @@ def _entries(folder: Path, begun: str) -> Iterator[tuple[str, tuple[Path | None,
                 continue  # somebody else's file, or one of our dotted folders
             file, sub_folder = found.get(part, (None, None))
             if is_document:
-                file = folder / entry.name
+                file = f"{folder}/{entry.name}"
             else:
-                sub_folder = folder / entry.name
+                sub_folder = f"{folder}/{entry.name}"
             found[part] = (file, sub_folder)
     yield from found.items()
 
@@ -329,7 +330,7 @@ def _is_locked(handle: int) -> bool:
     return True
 
 
-def _write_through(file: Path, content: bytes) -> None:
+def _write_through(file: str, content: bytes) -> None:
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
         view = memoryview(content)
@@ -340,12 +341,14 @@ def _write_through(file: Path, content: bytes) -> None:
         os.close(handle)
 
 
-def _rename(aside: Path, file: Path) -> None:
+def _rename(aside: str, file: str) -> None:
     for _ in range(RENAME_TRIES):
         try:
             os.rename(aside, file)
         except FileNotFoundError:
-            _make_folder(file.parent)  # not made yet, or removed by somebody because it was empty
+            _make_folder(
+                os.path.dirname(file)
+            )  # not made yet, or removed by somebody because it was empty
         else:
             return
     raise Unavailable(
@@ -353,17 +356,18 @@ def _rename(aside: Path, file: Path) -> None:
     )
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(folder: str) -> None:
     """Makes a folder and its parents; each is on disk before something is put into it."""
-    if folder.is_dir():
+    if os.path.isdir(folder):
         return
-    _make_folder(folder.parent)
+    parent = os.path.dirname(folder)
+    _make_folder(parent)
     with suppress(FileExistsError, FileNotFoundError):  # the second: a neighbour pruned its parent
-        folder.mkdir()
-        _sync_folder(folder.parent)
+        os.mkdir(folder)
+        _sync_folder(parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: str) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -372,7 +376,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _explained(place: Path) -> Iterator[None]:
+def _explained(place: str) -> Iterator[None]:
     """Nothing was written if this fails."""
     try:
         yield
@@ -381,7 +385,7 @@ def _explained(place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _unknown(place: Path) -> Iterator[None]:
+def _unknown(place: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -390,16 +394,16 @@ def _unknown(place: Path) -> Iterator[None]:
         ) from error
 
 
-def _refusal(error: OSError, place: Path) -> HeadgateError:
+def _refusal(error: OSError, place: str) -> HeadgateError:
     said = error.strerror or str(error)
     if error.errno in _FULL:
         return Unavailable(
-            f"{place}: the disk is full, nothing was written; next: df -h {place.parent}"
+            f"{place}: the disk is full, nothing was written; next: df -h {os.path.dirname(place)}"
         )
     if error.errno in _FORBIDDEN:
         return Invalid(
             f"{place}: not allowed ({said}), nothing was written; next: give this user the right "
-            f"to write there: ls -ld {place.parent}"
+            f"to write there: ls -ld {os.path.dirname(place)}"
         )
     return Unavailable(f"{place}: {said}, nothing was written; next: try again, or ls -l {place}")
 

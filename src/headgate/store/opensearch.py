@@ -81,6 +81,7 @@ LOOK_MS_MIN, LOOK_MS_MAX = 50, 2_000
 
 _NOT_SENT = (NewConnectionError, ConnectTimeoutError)
 _ANY_STATUS = range(300, 600)
+_BLOCKS = {5: "read_only", 8: "write", 12: "read_only_allow_delete"}  # each is lifted alone
 _INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 _TOKEN = r"[0-9a-f]+-[0-9a-f]+"  # noqa: S105 - names a write, opens nothing
 _TRAIL = re.compile(rf"{_TOKEN},{_TOKEN}(,{_TOKEN}@\d+\.\d+)*")
@@ -160,8 +161,9 @@ class _Cluster:
             raise Unavailable(f"{self.name}: this store was closed; next: open it again")
         reason = "no time was left"
         for tries_left in reversed(range(len(self._nodes))):
+            left_ms = deadline.left_ms()
             # Half the time for a node that may be paused: a read can still be answered by others.
-            limit_ms = deadline.left_ms() // (1 if is_write or not tries_left else 2)
+            limit_ms = left_ms // 2 if tries_left and not is_write else left_ms
             if limit_ms == 0:
                 break
             patience = {"timeout": f"{int(limit_ms * SERVER_SHARE)}ms"} if may_wait else {}
@@ -172,10 +174,10 @@ class _Cluster:
                     f"/{path}",
                     {**(params or {}), **patience},
                     body,
-                    timeout=Timeout(
-                        connect=min(limit_ms, CONNECT_MS_MAX) / 1000, total=limit_ms / 1000
+                    Timeout(  # type: ignore[arg-type]  # handed on to urllib3 as it is
+                        connect=min(left_ms / 2, CONNECT_MS_MAX) / 1000, total=limit_ms / 1000
                     ),
-                    ignore=_ANY_STATUS,
+                    _ANY_STATUS,
                 )
             except Broken as error:
                 self._pass_on(turn)
@@ -185,12 +187,15 @@ class _Cluster:
                     raise self._unknown(path, f"no answer: {error.error}") from error
                 reason = str(error.error)
                 continue
-            if status == 503:
-                self._pass_on(turn)  # a node that lost its cluster would say so again and again
             answer = _Answer(status, _loaded(text), len(text))
-            if status not in expected:
+            if status in expected and isinstance(answer.body, dict):
+                return answer
+            if status != 503:
                 raise self.refusal(path, status, answer.body, is_write=is_write)
-            return answer
+            self._pass_on(turn)  # a node that lost its cluster says so, the next one may not
+            if is_write:
+                raise self.refusal(path, status, answer.body, is_write=True)
+            reason = text[:300]
         raise Unavailable(
             f"{self.name}: nothing was done, nobody answered in time: {reason}. "
             f"Next: curl {self._address}/_cluster/health?pretty, and add tls=true if it speaks TLS"
@@ -210,10 +215,12 @@ class _Cluster:
                 "to start from nothing, restart every node"
             )
         if kind == "cluster_block_exception" and status < 500:
+            blocks = [block for number, block in _BLOCKS.items() if f"/{number}/" in reason]
+            setting = f"index.blocks.{blocks[0] if blocks else 'write'}"
             return Unavailable(
-                f"{told}. Nothing was written. Next: make room on the disks of the cluster, then "
-                f"curl -X PUT {self._address}/{self.index}/_settings -H 'content-type: application/json'"
-                """ -d '{"index.blocks.read_only_allow_delete": null, "index.blocks.write": null}'"""
+                f"{told}. Nothing was written. Next: see that the disks have room, then curl -X PUT "
+                f"{self._address}/{self.index}/_settings -H 'content-type: application/json' "
+                f"-d '{{\"{setting}\": null}}'"
             )
         if status in (401, 403):
             return Invalid(
@@ -632,7 +639,7 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> OpenSearchStore
     deadline = Deadline(ambient, TIMEOUT_MS)
     try:
         hello = cluster.ask("GET", "", deadline).body
-        if not isinstance(hello, dict) or not isinstance(hello.get("version"), dict):
+        if not isinstance(hello.get("version"), dict):
             raise Invalid(f"{name}: is neither OpenSearch nor Elasticsearch; next: check the port")
         alias = _opened_index(cluster, index, url.number("replicas", 2), ambient, deadline)
     except HeadgateError:

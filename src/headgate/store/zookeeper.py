@@ -91,6 +91,7 @@ _EVENTS = {
     KazooState.SUSPENDED: (logging.WARNING, "store.suspended"),
     KazooState.LOST: (logging.WARNING, "store.lost"),
 }
+_ENDS = (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class ZooKeeperStore:
         self._rings: dict[str, int] = {}  # by path of the bell; "" is all of them
         self._starting = threading.Lock()
         self._is_closed = False
+        self._has_ended = False  # kazoo's thread, at what it did not foresee
         client.add_listener(self._on_state)
         self._live: threading.Event = client.start_async()
 
@@ -251,10 +253,10 @@ class ZooKeeperStore:
 
     def _connect(self, deadline: Deadline) -> None:
         """Waits for a connection. Raises Unavailable."""
-        if not self._live.is_set():
+        if self._has_ended:
             with self._starting:
-                # kazoo's thread ends at what it did not foresee, and would stay down.
-                if self._client.client_state == KeeperState.CLOSED and not self._is_closed:
+                if self._has_ended and not self._is_closed:
+                    self._has_ended = False
                     self._client.start_async()
         if self._is_closed:
             raise Unavailable(f"{self._hosts}: this store was closed; next: open it again")
@@ -433,6 +435,7 @@ class ZooKeeperStore:
     def _on_state(self, state: str) -> None:
         level, event = _EVENTS[state]
         if not self._is_closed:
+            self._has_ended = self._client.client_state in _ENDS
             _log.log(level, event, extra={"hosts": self._hosts})
 
     def _out_of_reach(self) -> Unavailable:

@@ -86,7 +86,7 @@ class Writes(ContractBase):
             store.replace("two", numbered(2), one)
 
     @pytest.mark.parametrize("verb", ["create", "replace", "delete"])
-    def test_s2_of_racing_writers_exactly_one_wins(self, opened: Opened, verb: str) -> None:
+    def test_s2_b10_of_racing_writers_exactly_one_wins(self, opened: Opened, verb: str) -> None:
         stores = [opened() for _ in range(6)]
         for n in range(8):
             name = f"race-{n}"

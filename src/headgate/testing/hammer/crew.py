@@ -109,7 +109,7 @@ def hammer(plan: Plan, show: Callable[[Picture], None]) -> Outcome:
             crew.work(show)
         finally:
             crew.kill_all()
-        counter, entries = _read_back(store)
+        counter, entries = read_back(store)
     return Outcome(judge(crew.diaries(), counter, entries), counter, crew.picture())
 
 
@@ -125,7 +125,7 @@ def clean_up(store: DocumentStore) -> None:
         store.delete(COUNTER, counter.version)
 
 
-def _read_back(store: DocumentStore) -> tuple[Counter, list[Entry]]:
+def read_back(store: DocumentStore) -> tuple[Counter, list[Entry]]:
     found = store.get(COUNTER)
     counter = Counter(0, {}) if found is None else writer.counter_from(found.body)
     entries = [

@@ -1,0 +1,193 @@
+"""The file store and a real file system: folders that are missing, forbidden or not local."""
+
+import json
+import logging
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headgate import open_store
+from headgate.errors import Conflict, HeadgateError, Invalid, Unavailable
+from headgate.store.file import network_file_system
+
+BODY = {"format": 1, "n": 1}
+NOBODY = 65_534
+
+
+def test_the_last_folder_is_made_and_its_parents_are_not(tmp_path: Path) -> None:
+    open_store(f"file:{tmp_path}/state").create("doc", BODY)
+    with pytest.raises(Invalid, match=f"mkdir -p {tmp_path}/missing"):
+        open_store(f"file:{tmp_path}/missing/state")
+
+
+@pytest.mark.parametrize("spelling", ["file:{}", "file://{}", "file:{}/../state", "file:{}/"])
+def test_every_spelling_of_a_path_is_the_same_store(tmp_path: Path, spelling: str) -> None:
+    folder = tmp_path / "state"
+    open_store(f"file:{folder}").create("doc", BODY)
+    assert open_store(spelling.format(folder)).get("doc") is not None
+
+
+def test_a_host_in_the_url_is_refused() -> None:
+    with pytest.raises(Invalid, match="names a host"):
+        open_store("file://server/state")
+
+
+def test_an_option_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="unknown option 'sync'"):
+        open_store(f"file:{tmp_path}/state?sync=false")
+
+
+def as_nobody(call: Callable[[], object]) -> str:
+    """What a call raises without rights. Root may write anywhere, so a child gives that up."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        try:
+            call()
+            said = "nothing was raised"
+        except HeadgateError as error:
+            said = f"{type(error).__name__}: {error}"
+        except BaseException as error:  # noqa: BLE001 - whatever it is must get out of the child
+            said = f"not ours: {error!r}"
+        os.write(writer, said.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Path:
+    """A store that others may look into and not write."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
+    state = tmp_path / "state"
+    open_store(f"file:{state}").create("f/doc", BODY)
+    for found in [state, *state.rglob("*")]:
+        found.chmod(0o555 if found.is_dir() else 0o444)
+    return state
+
+
+def test_a_read_only_folder_is_invalid_and_says_where(read_only: Path) -> None:
+    said = as_nobody(lambda: open_store(f"file:{read_only}", "new-namespace"))
+    assert said.startswith("Invalid: ")
+    assert "not allowed" in said
+    assert f"ls -ld {read_only}" in said
+
+
+def test_a_read_only_store_refuses_each_write(read_only: Path) -> None:
+    store = open_store(f"file:{read_only}")
+    found = store.get("f/doc")
+    assert found is not None
+    for write in (
+        lambda: store.create("other", BODY),
+        lambda: store.replace("f/doc", BODY, found.version),
+        lambda: store.delete("f/doc", found.version),
+    ):
+        assert as_nobody(write).startswith("Invalid: ")
+    assert store.get("f/doc") == found
+
+
+def test_a_full_disk_says_so(tmp_path: Path) -> None:
+    store = open_store(f"file:{tmp_path}/state")
+    for number in range(64):
+        (tmp_path / "state/default/.writing" / f"{number:02x}").symlink_to("/dev/full")
+    with pytest.raises(Unavailable, match=r"disk is full, nothing was written; next: df -h"):
+        store.create("doc", BODY)
+
+
+def test_strangers_files_are_left_alone(tmp_path: Path) -> None:
+    store = open_store(f"file:{tmp_path}/state")
+    store.create("f/doc", BODY)
+    folder = tmp_path / "state/default/f"
+    for name in ("README.txt", "Doc.json", ".hidden.json", "doc.json~", "a b.json", "%zz.json"):
+        (folder / name).write_text("not ours")
+    assert [found.key for found in store.list().documents] == ["f/doc"]
+    assert store.list().damaged == ()
+
+
+def test_empty_folders_are_removed_and_made_again(tmp_path: Path) -> None:
+    store = open_store(f"file:{tmp_path}/state")
+    for _ in range(3):
+        store.delete("a/b/c", store.create("a/b/c", BODY))
+        assert not (tmp_path / "state/default/a").exists()
+
+
+def test_a_document_is_a_file_that_people_can_read(tmp_path: Path) -> None:
+    open_store(f"file:{tmp_path}/state").create("tasks/Orders 1", BODY)
+    stored = json.loads((tmp_path / "state/default/tasks/^orders%201.json").read_text())
+    assert stored["body"] == BODY
+
+
+def test_a_network_file_system_is_warned_about_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 0:21 / / rw,relatime - ext4 /dev/sda rw\n"
+        f"36 22 0:33 / {tmp_path}/my\\040share rw shared:1 - nfs4 server:/export rw\n"
+    )
+    assert network_file_system(tmp_path / "local", mounts) is None
+    assert network_file_system(tmp_path / "my share/state", mounts) == "nfs4"
+    assert network_file_system(tmp_path / "my share nearby", mounts) is None
+    assert network_file_system(tmp_path, tmp_path / "absent") is None
+
+    monkeypatch.setattr("headgate.store.file.network_file_system", lambda _folder: "nfs4")
+    with caplog.at_level(logging.WARNING):
+        open_store(f"file:{tmp_path}/state")
+    (record,) = caplog.records
+    assert record.message == "store.network_file_system"
+    assert "advisory locks" in record.__dict__["reason"]
+
+
+def test_g5_writers_killed_with_minus_nine_leave_whole_documents(tmp_path: Path) -> None:
+    """The real thing, beside the matrix of crash points: a process, and SIGKILL at any moment."""
+    store = open_store(f"file:{tmp_path}/state")
+    for _ in range(5):
+        child = subprocess.Popen(
+            [sys.executable, "-c", WRITER, f"file:{tmp_path}/state"], stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        acknowledged = int(child.stdout.readline())
+        for _ in range(5):
+            acknowledged = int(child.stdout.readline())
+        child.send_signal(signal.SIGKILL)
+        rest = child.stdout.read().split(b"\n")[:-1]
+        child.wait()
+        child.stdout.close()
+        acknowledged = int(rest[-1]) if rest else acknowledged
+        found = store.get("doc", timeout_ms=1_000)
+        assert found is not None
+        assert found.body["n"] in (acknowledged, acknowledged + 1)
+        assert len(str(found.body["filling"])) == 400_000
+        store.replace("doc", found.body, found.version, timeout_ms=1_000)
+        with pytest.raises(Conflict):
+            store.replace("doc", found.body, found.version)
+
+
+WRITER = """
+import sys
+from headgate import open_store
+store = open_store(sys.argv[1])
+found = store.get("doc")
+n = found.body["n"] if found else 0
+while True:
+    n += 1
+    body = {"format": 1, "n": n, "filling": "x" * 400_000}
+    found = store.get("doc")
+    store.replace("doc", body, found.version) if found else store.create("doc", body)
+    print(n, flush=True)
+"""
