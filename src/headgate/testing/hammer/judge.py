@@ -12,7 +12,7 @@ COUNTER = "counter"
 LIST = "list"
 
 Line: TypeAlias = Mapping[str, str | int]
-"""Of a diary: `intent`, `ack`, `refused` or `unknown` with a write; `on` and `at`: where it went."""
+"""Of a diary: `intent`, `ack`, `refused` or `unknown` name a write, `on` and `at` its place."""
 
 
 @dataclass(frozen=True, slots=True)

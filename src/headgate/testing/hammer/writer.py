@@ -38,6 +38,7 @@ class Writer:
         self._process = process
         self._pen = pen
         self._may_go_on = may_go_on
+        self._writes = 0
         self._share = 0  # of the counter
         self._number = 1  # of the list's entry to try next
         self._conflicts = 0
@@ -46,10 +47,10 @@ class Writer:
 
     def run(self) -> None:
         """Raises whatever the writes cannot live with; the diary is then complete up to there."""
-        done = 0
         while self._may_go_on():
-            done += 1
-            write, target = f"{self._process}-{done}", LIST if done % 2 == 0 else COUNTER
+            self._writes += 1
+            write = f"{self._process}-{self._writes}"
+            target = COUNTER if self._writes % 2 else LIST
             self._conflicts, self._doubts, self._is_in_doubt = 0, 0, False
             self._pen(intent=write, on=target)
             try:

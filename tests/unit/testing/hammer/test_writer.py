@@ -1,4 +1,4 @@
-"""A writer and the judge together: right on a store that keeps its word, red on one that does not."""
+"""Writer and judge together: proved if the store keeps its word, red if it does not."""
 
 from collections.abc import Callable
 
