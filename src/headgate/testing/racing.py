@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
 
 import pytest
@@ -15,18 +15,18 @@ T = TypeVar("T")
 PATIENCE_S = 60  # an upper bound for what should take moments; never a measurement
 
 
-class Threads:
-    """Calls in the background. What hangs fails its test and is left behind."""
+def in_background(call: Callable[..., T], *args: object, **named: object) -> Future[T]:
+    """Ask for its result with a bound. What hangs fails its test and is left behind."""
+    future: Future[T] = Future()
 
-    def __enter__(self) -> "Threads":
-        self._pool = ThreadPoolExecutor(max_workers=16)
-        return self
+    def run() -> None:
+        try:
+            future.set_result(call(*args, **named))
+        except BaseException as error:  # noqa: BLE001 - handed to whoever asks for the result
+            future.set_exception(error)
 
-    def __exit__(self, *error: object) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def start(self, call: Callable[..., T], *args: object, **named: object) -> Future[T]:
-        return self._pool.submit(call, *args, **named)
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def at_once(calls: Sequence[Callable[[], object]]) -> list[object]:
@@ -36,19 +36,19 @@ def at_once(calls: Sequence[Callable[[], object]]) -> list[object]:
         barrier.wait()
         return call()
 
-    with Threads() as threads:
-        running = [threads.start(synchronised, call) for call in calls]
-        return [one.result(PATIENCE_S) for one in running]
+    running = [in_background(synchronised, call) for call in calls]
+    return [one.result(PATIENCE_S) for one in running]
 
 
 def eventually(call: Callable[[], T]) -> T:
+    """Tries until the store lets it through; each try has a time limit of its own."""
     last: HeadgateError | None = None
-    for _ in range(40):  # each try has its own time limit
+    for _ in range(300):
         try:
             return call()
         except (Unavailable, OutcomeUnknown, Conflict) as error:
             last = error
-            SystemAmbient().sleep_ms(250)
+            SystemAmbient().sleep_ms(100)
     pytest.fail(f"the store did not come back: {last}")
 
 

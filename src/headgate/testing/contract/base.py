@@ -10,7 +10,7 @@ from headgate.ambient import SystemAmbient
 from headgate.errors import Conflict
 from headgate.store import Document, DocumentStore, JsonObject, Mark, Version
 from headgate.testing.harness import Opened, StoreHarness
-from headgate.testing.racing import PATIENCE_S, Threads
+from headgate.testing.racing import PATIENCE_S, in_background
 
 DAY_NS = 86_400 * 1_000_000_000
 CALLS_MAX = 20_000
@@ -122,11 +122,10 @@ def create_all(stores: Sequence[DocumentStore], names: Sequence[str]) -> None:
         for name in share:
             store.create(name, numbered(1))
 
-    with Threads() as threads:
-        count = len(stores)
-        running = [threads.start(create, s, names[n::count]) for n, s in enumerate(stores)]
-        for one in running:
-            one.result(4 * PATIENCE_S)
+    count = len(stores)
+    running = [in_background(create, s, names[n::count]) for n, s in enumerate(stores)]
+    for one in running:
+        one.result(4 * PATIENCE_S)
 
 
 def settled(store: DocumentStore, prefix: str) -> Mark:

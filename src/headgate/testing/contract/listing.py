@@ -11,7 +11,7 @@ from headgate.store.pages import pages
 from headgate.store.trie import trie_key, trie_name
 from headgate.testing.contract.base import LONG_MS, ContractBase, create_all, numbered, present
 from headgate.testing.harness import Opened
-from headgate.testing.racing import PATIENCE_S, Threads
+from headgate.testing.racing import PATIENCE_S, in_background
 
 
 class Listing(ContractBase):
@@ -72,16 +72,15 @@ class Listing(ContractBase):
                 for n in range(1, 60, 14):
                     writer.delete(f"f/{n:03}", writer.create(f"f/{n:03}", numbered(2)))
 
-        with Threads() as threads:
-            churning = threads.start(churn)
-            try:
-                for _ in range(5):
-                    found = [d.key for page in pages(reader, "f", limit=7) for d in page.documents]
-                    assert [name for name in found if name in staying] == staying
-                    assert len(found) == len(set(found))
-            finally:
-                is_over.set()
-            churning.result(PATIENCE_S)
+        churning = in_background(churn)
+        try:
+            for _ in range(5):
+                found = [d.key for page in pages(reader, "f", limit=7) for d in page.documents]
+                assert [name for name in found if name in staying] == staying
+                assert len(found) == len(set(found))
+        finally:
+            is_over.set()
+        churning.result(PATIENCE_S)
 
     def test_l13_q5_five_thousand_names_come_in_pages_of_a_thousand(self, opened: Opened) -> None:
         names = [f"positions/{n:05}" for n in range(5_000)]

@@ -18,7 +18,7 @@ from headgate.testing.contract.base import (
     replaced,
 )
 from headgate.testing.harness import Opened, StoreHarness, WrongClock
-from headgate.testing.racing import PATIENCE_S, Threads, eventually
+from headgate.testing.racing import PATIENCE_S, eventually, in_background
 
 
 class Trouble(ContractBase):
@@ -60,13 +60,13 @@ class Trouble(ContractBase):
             lambda: store.now_ms(timeout_ms=SHORT_MS),
             lambda: store.wait("", None, timeout_ms=SHORT_MS),
         ]
-        with harness.outage(outage), Threads() as threads:
+        with harness.outage(outage):
             for call in refused:
                 with pytest.raises((Unavailable, OutcomeUnknown)):
-                    threads.start(call).result(PATIENCE_S)
+                    in_background(call).result(PATIENCE_S)
             for call in may_work:
                 try:
-                    threads.start(call).result(PATIENCE_S)
+                    in_background(call).result(PATIENCE_S)
                 except (Unavailable, OutcomeUnknown):
                     continue
         # The same client, not opened anew. What was unknown may have happened: read first.
@@ -108,9 +108,8 @@ class Trouble(ContractBase):
         version = right.replace("f/doc", numbered(2), version)
         version = wrong.replace("f/doc", numbered(3), version)
         assert right.get("f/doc") == Document("f/doc", numbered(3), version)
-        with Threads() as threads:
-            waiting = threads.start(right.wait, "f", mark, timeout_ms=10 * LONG_MS)
-            assert waiting.result(PATIENCE_S) != mark
+        waiting = in_background(right.wait, "f", mark, timeout_ms=10 * LONG_MS)
+        assert waiting.result(PATIENCE_S) != mark
         assert wrong.list("f").documents == right.list("f").documents
 
     def test_q6_ninety_idle_days_expire_nothing(self, opened: Opened) -> None:

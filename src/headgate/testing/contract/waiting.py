@@ -1,14 +1,13 @@
 """Waiting: S8, wake-ups."""
 
-from contextlib import suppress
-
 import pytest
 
 from headgate.errors import Unavailable
-from headgate.store import DocumentStore, Version
+from headgate.store import DocumentStore, Mark, Version
 from headgate.testing.contract.base import (
     LONG_MS,
     SHORT_MS,
+    TROUBLE_S,
     ContractBase,
     attempt,
     numbered,
@@ -17,7 +16,9 @@ from headgate.testing.contract.base import (
     settled,
 )
 from headgate.testing.harness import Opened, StoreHarness
-from headgate.testing.racing import PATIENCE_S, Threads, eventually
+from headgate.testing.racing import PATIENCE_S, eventually, in_background, until
+
+WRITES = 20
 
 
 class Waiting(ContractBase):
@@ -34,9 +35,9 @@ class Waiting(ContractBase):
         version = Version("") if verb == "create" else writer.create(name, numbered(0))
         mark = settled(waiter, prefix)
         attempt(writer, verb, name, version, 1)()
-        with Threads() as threads:  # would take LONG_MS if it were missed
-            waiting = threads.start(waiter.wait, prefix, mark, timeout_ms=10 * LONG_MS)
-            assert waiting.result(PATIENCE_S) != mark
+        # would take LONG_MS if it were missed
+        waiting = in_background(waiter.wait, prefix, mark, timeout_ms=10 * LONG_MS)
+        assert waiting.result(PATIENCE_S) != mark
 
     @pytest.mark.parametrize("prefix", ["tasks", ""])
     def test_s8_l9_a_write_wakes_a_blocked_waiter(self, opened: Opened, prefix: str) -> None:
@@ -44,17 +45,15 @@ class Waiting(ContractBase):
         version = writer.create("tasks/1", numbered(0))
         for n in range(3):
             mark = settled(waiter, prefix)
-            with Threads() as threads:
-                waiting = threads.start(waiter.wait, prefix, mark, timeout_ms=10 * LONG_MS)
-                version = writer.replace("tasks/1", numbered(n), version)
-                assert waiting.result(PATIENCE_S) != mark
+            waiting = in_background(waiter.wait, prefix, mark, timeout_ms=10 * LONG_MS)
+            version = writer.replace("tasks/1", numbered(n), version)
+            assert waiting.result(PATIENCE_S) != mark
 
     def test_s8_l9_without_a_change_a_wait_ends_with_its_time(self, store: DocumentStore) -> None:
         store.create("tasks/1", numbered(1))
         mark = settled(store, "tasks")
-        with Threads() as threads:
-            waiting = threads.start(store.wait, "tasks", mark, timeout_ms=300)
-            waiting.result(PATIENCE_S)
+        waiting = in_background(store.wait, "tasks", mark, timeout_ms=300)
+        waiting.result(PATIENCE_S)
         assert store.wait("tasks", mark, timeout_ms=0)
 
     def test_q14_trouble_and_lost_wake_ups_only_delay(
@@ -64,17 +63,21 @@ class Waiting(ContractBase):
         writer, waiter = opened(), opened()
         writer.create("tasks/1", numbered(0))
 
-        def follow() -> None:
-            mark = None
-            while True:
-                with suppress(Unavailable):
-                    if present(waiter.get("tasks/1", timeout_ms=SHORT_MS)).body["n"] == 20:
-                        return
-                    mark = waiter.wait("tasks", mark, timeout_ms=200)
+        def write() -> None:
+            for n in range(1, WRITES + 1):
+                eventually(lambda: replaced(writer, "tasks/1", numbered(n)))  # noqa: B023
 
-        with Threads() as threads:
-            following = threads.start(follow)
-            with self._trouble(harness, disturbance):
-                for n in range(1, 21):
-                    eventually(lambda: replaced(writer, "tasks/1", numbered(n)))  # noqa: B023
-            following.result(PATIENCE_S)
+        def is_seen(mark: list[Mark | None]) -> bool:
+            try:
+                found = present(waiter.get("tasks/1", timeout_ms=SHORT_MS))
+                mark[0] = waiter.wait("tasks", mark[0], timeout_ms=200)
+            except Unavailable:
+                return False
+            return found.body["n"] == WRITES
+
+        mark: list[Mark | None] = [None]
+        with self._trouble(harness, disturbance):
+            writing = in_background(write)
+            until(lambda: writing.done() or is_seen(mark), within_s=TROUBLE_S)
+        writing.result(2 * PATIENCE_S)
+        assert until(lambda: is_seen(mark), within_s=PATIENCE_S)

@@ -22,7 +22,7 @@ from headgate.testing.contract.base import (
 from headgate.testing.harness import Opened, StoreHarness
 from headgate.testing.history import Recorder, find_violations, run_clients
 from headgate.testing.planted import LosesReplies
-from headgate.testing.racing import PATIENCE_S, Threads, at_once, until
+from headgate.testing.racing import PATIENCE_S, at_once, in_background, until
 
 
 class Writes(ContractBase):
@@ -39,12 +39,11 @@ class Writes(ContractBase):
                 reads += 1
             return reads
 
-        with Threads() as threads:
-            reading = threads.start(read)
-            for n in range(1, 25):
-                version = writer.replace("doc", filled(n), version)
-            is_over.set()
-            assert reading.result(PATIENCE_S) > 0
+        reading = in_background(read)
+        for n in range(1, 25):
+            version = writer.replace("doc", filled(n), version)
+        is_over.set()
+        assert reading.result(PATIENCE_S) > 0
 
     def test_s2_create_is_refused_while_the_document_is_there(self, store: DocumentStore) -> None:
         store.create("doc", numbered(1))
@@ -109,10 +108,9 @@ class Writes(ContractBase):
             for n in range(8):
                 append_item(store, "list", f"{client}/{n}")
 
-        with Threads() as threads:
-            running = [threads.start(append, n, store) for n, store in enumerate(stores)]
-            for one in running:
-                one.result(PATIENCE_S)
+        running = [in_background(append, n, store) for n, store in enumerate(stores)]
+        for one in running:
+            one.result(PATIENCE_S)
         items = present(stores[0].get("list")).body["items"]
         assert sorted(texts(items)) == [f"{c}/{n}" for c in range(5) for n in range(8)]
 
@@ -179,18 +177,17 @@ class Writes(ContractBase):
             wanted = {client: calls + more for client, calls in made.items()}
             return lambda: running.done() or all(made[c] >= wanted[c] for c in made)
 
-        with Threads() as threads:
-            running = threads.start(
-                lambda: run_clients(
-                    stores, recorder, ["x", "y", "z"], seed=7, is_over=is_over, calls_max=CALLS_MAX
-                )
+        running = in_background(
+            lambda: run_clients(
+                stores, recorder, ["x", "y", "z"], seed=7, is_over=is_over, calls_max=CALLS_MAX
             )
-            until(all_made(self.history_calls), within_s=PATIENCE_S)
-            with self._trouble(harness, disturbance):
-                until(all_made(20), within_s=TROUBLE_S)
-            # And a little after it is healed, so that the way back is seen, too.
-            goal.update({client: calls + 30 for client, calls in made.items()})
-            running.result(2 * PATIENCE_S)
+        )
+        until(all_made(self.history_calls), within_s=PATIENCE_S)
+        with self._trouble(harness, disturbance):
+            until(all_made(20), within_s=TROUBLE_S)
+        # And a little after it is healed, so that the way back is seen, too.
+        goal.update({client: calls + 30 for client, calls in made.items()})
+        running.result(2 * PATIENCE_S)
         # Nothing hidden: the last word of the store is part of the history.
         last = {"last": opened()}
         run_clients(

@@ -5,6 +5,7 @@ killed, they notice and end.
 """
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -154,7 +155,7 @@ class _Process:
         command = [sys.executable, "-P", "-m", writer.__name__]
         with self._errors.open("wb") as errors:
             self._popen = subprocess.Popen(
-                [*command, plan.url, plan.namespace, name, str(diary)],
+                [*command, plan.url, plan.namespace, name, str(diary), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,

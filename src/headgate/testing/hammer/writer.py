@@ -1,8 +1,8 @@
 """Writer: one process of the hammer. Increments and appends in turn, one at a time.
 
-    python -m headgate.testing.hammer.writer URL NAMESPACE PROCESS DIARY
+    python -m headgate.testing.hammer.writer URL NAMESPACE PROCESS DIARY PARENT
 
-It ends when it gets SIGTERM, when the process that started it is gone, or after LIFE_S_MAX.
+It ends when it gets SIGTERM, when its parent (a process id) is gone, or after LIFE_S_MAX.
 """
 
 import json
@@ -154,7 +154,7 @@ def entry_key(number: int) -> str:
     return key(LIST, f"{number:08}")
 
 
-def main(url: str, namespace: str, process: str, diary: str) -> int:
+def main(url: str, namespace: str, process: str, diary: str, parent: str) -> int:
     is_stopped = False
 
     def stop(_signal: int, _frame: object) -> None:
@@ -162,7 +162,7 @@ def main(url: str, namespace: str, process: str, diary: str) -> int:
         is_stopped = True
 
     signal.signal(signal.SIGTERM, stop)
-    parent, end_s = os.getppid(), time.monotonic() + LIFE_S_MAX
+    end_s = time.monotonic() + LIFE_S_MAX
     file = os.open(Path(diary), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
     def pen(**line: str | int) -> None:
@@ -170,7 +170,8 @@ def main(url: str, namespace: str, process: str, diary: str) -> int:
         os.fsync(file)
 
     def may_go_on() -> bool:
-        return not is_stopped and os.getppid() == parent and time.monotonic() < end_s
+        # The parent's id is given, not asked for: it may be gone before this process can ask.
+        return not is_stopped and os.getppid() == int(parent) and time.monotonic() < end_s
 
     try:
         with closing(open_store(url, namespace)) as store:

@@ -80,7 +80,7 @@ def hammered(broken: Callable[[DocumentStore], DocumentStore]) -> tuple[Verdict,
     store = MemoryStore(Shelf(), "default", SystemAmbient())
     store.create(COUNTER, counter_body(Counter(0, {})))
     rival = Hand(store, "2.1")
-    hand = Hand(broken(Rivalled(store, lambda: rival.write(2))), "1.1")
+    hand = Hand(Rivalled(broken(store), lambda: rival.write(2)), "1.1")
 
     hand.write(WRITES)
 
