@@ -59,8 +59,10 @@ def test_an_init_holds_no_logic(module: Path) -> None:
             is_protocol = any(ast.unparse(base) == "Protocol" for base in node.bases)
             assert is_value or is_protocol, f"{node.name} acts: give it a file of its own"
         else:
+            is_lazy = isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+            is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
             allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Expr)
-            assert isinstance(node, allowed), ast.unparse(node)
+            assert isinstance(node, allowed) or is_lazy or is_for_types, ast.unparse(node)
 
 
 def test_the_public_names_are_these() -> None:

@@ -204,7 +204,7 @@ class ServerHarness(ABC):
     def _slow(self) -> Iterator[None]:
         with ExitStack() as stack:
             for proxy in self._proxies:
-                stack.enter_context(proxy.slow(300))
+                stack.enter_context(proxy.slow(150))
             yield
 
     @contextmanager

@@ -250,6 +250,49 @@ def test_a_terminal_that_knows_no_unicode_still_shows_keys(state: str) -> None:
     assert "a%2Fb/\\u65e5\\u672c" in done.stdout
 
 
+BROKEN = """
+from headgate.errors import Unavailable
+from headgate.store.file import open_url
+from headgate.testing.planted import ForwardingStore
+
+class Careless(ForwardingStore):
+    def replace(self, key, body, version, **options):
+        return super().replace(key, body, self.behind.get(key).version, **options)
+
+class Gone(ForwardingStore):
+    def list(self, *args, **options):
+        raise Unavailable("nobody answers; next: try again")
+
+def open_careless(url, namespace, ambient):
+    return Careless(open_url(url, namespace, ambient))
+
+def open_gone(url, namespace, ambient):
+    return Gone(open_url(url, namespace, ambient))
+
+def remarks(url):
+    return ["this one forgets"]
+"""
+ENTRY_POINTS = """
+[headgate.stores]
+careless = broken_stores:open_careless
+gone = broken_stores:open_gone
+[headgate.store_remarks]
+careless = broken_stores:remarks
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> str:
+    """Where somebody's package with two broken stores is installed: for PYTHONPATH."""
+    site = tmp_path / "site"
+    info = site / "broken_stores-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-stores\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    (site / "broken_stores.py").write_text(BROKEN)
+    return str(site)
+
+
 # ── headgate doctor ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -281,6 +324,25 @@ def test_doctor_as_json_is_one_object(state: str) -> None:
     assert isinstance(findings, list)
     (limit,) = [finding for finding in findings if finding["name"] == "size limit"]
     assert (limit["verdict"], limit["value"], limit["unit"]) == ("ok", 1_000_000, "bytes")
+
+
+def test_planted_doctor_says_1_for_a_store_that_is_not_safe(tmp_path: Path, installed: str) -> None:
+    done = headgate("doctor", "store", f"careless:{tmp_path / 'state'}", PYTHONPATH=installed)
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("not safe: ")
+    assert re.search(r"^  bad   stale version +replace with an old version", done.stdout, re.M)
+    assert re.search(r"^  warn  remark +this one forgets", done.stdout, re.M)
+
+
+def test_a_store_that_does_not_answer_is_3(tmp_path: Path, installed: str) -> None:
+    url = f"gone:{tmp_path / 'state'}"
+
+    for command in (["store", "ls"], ["doctor", "store"]):
+        done = headgate(*command, url, PYTHONPATH=installed)
+
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr.splitlines()[-1] == "unavailable: nobody answers; next: try again"
 
 
 def test_styles_are_for_terminals_only(state: str) -> None:
@@ -362,6 +424,23 @@ def test_demo_on_a_terminal_draws_a_table() -> None:
     assert "proved: " in seen
 
 
+def test_planted_demo_says_1_for_a_store_that_loses_writes_and_keeps_the_evidence(
+    tmp_path: Path, installed: str
+) -> None:
+    done = headgate(
+        *("demo", "--seconds", "5", "--processes", "4"),
+        *("--store", f"careless:{tmp_path / 'state'}"),
+        PYTHONPATH=installed,
+        TMPDIR=str(tmp_path),
+    )
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("not proved: ")
+    assert "lost" in done.stdout
+    (diaries,) = re.findall(r"ls (\S+/diaries)", done.stdout)
+    assert list(Path(diaries).glob("*.diary"))
+
+
 def test_demo_in_memory_is_refused_with_the_reason() -> None:
     done = headgate("demo", "--store", "memory:x")
 
@@ -425,3 +504,10 @@ def running_demo(
     finally:
         demo.kill()
         demo.wait()
+
+
+def test_the_command_needs_no_test_library() -> None:
+    """`pip install headgate` brings no pytest; the contract suite alone needs it."""
+    program = "import sys; sys.modules['pytest'] = None; import headgate.cli.main"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -82,10 +82,20 @@ def read_only(tmp_path: Path) -> Path:
 
 
 def test_a_read_only_folder_is_invalid_and_says_where(read_only: Path) -> None:
-    said = as_nobody(lambda: open_store(f"file:{read_only}", "new-namespace"))
+    said = as_nobody(lambda: open_store(f"file:{read_only}", "new").create("doc", BODY))
     assert said.startswith("Invalid: ")
     assert "not allowed" in said
     assert f"ls -ld {read_only}" in said
+
+
+def test_looking_leaves_no_trace(tmp_path: Path) -> None:
+    store = open_store(f"file:{tmp_path}/state")
+    assert store.get("doc") is None
+    assert store.list().documents == ()
+    mark = store.wait("", None, timeout_ms=0)
+    assert list(tmp_path.iterdir()) == []
+    store.create("doc", BODY)
+    assert store.wait("", mark, timeout_ms=60_000) != mark
 
 
 def test_a_read_only_store_refuses_each_write(read_only: Path) -> None:
@@ -103,7 +113,9 @@ def test_a_read_only_store_refuses_each_write(read_only: Path) -> None:
 
 def test_a_full_disk_says_so(tmp_path: Path) -> None:
     store = open_store(f"file:{tmp_path}/state")
+    store.create("first", BODY)
     for number in range(64):
+        (tmp_path / "state/default/.writing" / f"{number:02x}").unlink(missing_ok=True)
         (tmp_path / "state/default/.writing" / f"{number:02x}").symlink_to("/dev/full")
     with pytest.raises(Unavailable, match=r"disk is full, nothing was written; next: df -h"):
         store.create("doc", BODY)
@@ -145,7 +157,7 @@ def test_a_network_file_system_is_warned_about_with_the_reason(
     assert network_file_system(tmp_path / "my share nearby", mounts) is None
     assert network_file_system(tmp_path, tmp_path / "absent") is None
 
-    monkeypatch.setattr("headgate.store.file.network_file_system", lambda _folder: "nfs4")
+    monkeypatch.setattr("headgate.store.file.network_file_system", lambda _: "nfs4")
     with caplog.at_level(logging.WARNING):
         open_store(f"file:{tmp_path}/state")
     (record,) = caplog.records

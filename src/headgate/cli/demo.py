@@ -173,10 +173,11 @@ def _numbers(outcome: Outcome) -> Iterator[tuple[float, str]]:
     yield picture.conflicts, "conflicts: somebody else wrote first; read again, tried again"
     if picture.doubts:
         yield picture.doubts, "answers lost on the way; looked first, then decided"
-    yield picture.kills, "processes killed with -9, most of them in the middle of a write:"
-    yield verdict.vanished, "  writes cut off that did not happen"
-    unheard = verdict.unheard_increments + verdict.unheard_entries
-    yield unheard, "  writes that happened, but the killer came before the answer"
+    yield picture.kills, "processes killed with -9, most of them in the middle of a write"
+    if verdict.is_proved:
+        unheard = verdict.unheard_increments + verdict.unheard_entries
+        yield verdict.vanished, "writes cut off by a kill that did not happen"
+        yield unheard, "writes that happened, but the killer came before the answer"
 
 
 def _reasons(outcome: Outcome) -> Iterator[str]:
@@ -202,6 +203,6 @@ def _next(plan: Plan, is_kept: bool) -> list[tuple[str, str]]:
         (f"headgate store get {url} counter{namespace}", "shows the counter"),
         (f"headgate store ls {url} list{namespace} --limit 10", "shows entries of the list"),
         (f"ls {plan.diaries}", "has the diary of each process"),
-        (f"rm -r {plan.diaries.parent}", "when you have seen it all"),
+        (f"rm -r {plan.diaries.parent}", "when you have seen enough"),
         doctor,
     ]

@@ -31,9 +31,9 @@ def doctor_store(url: Url, namespace: Namespace = "default", as_json: Json = Fal
     """
     ambient = SystemAmbient()
     with (
+        _Progress() as progress,
         closing(open_store(url, namespace, ambient=ambient)) as first,
         closing(open_store(url, namespace, ambient=ambient)) as second,
-        _Progress() as progress,
     ):
         found = probe(first, second, ambient, progress.asking)
     report = ProbeReport((*found.findings, *remarks(url)))

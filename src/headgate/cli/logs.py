@@ -2,8 +2,10 @@
 
 import json
 import logging
+import sys
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import TextIO
 
 
 class LogLevel(StrEnum):
@@ -33,10 +35,18 @@ class EventFormatter(logging.Formatter):
         return " ".join(words)
 
 
+class StderrHandler(logging.StreamHandler[TextIO]):
+    """Looks up stderr for each event: a live table puts itself in between to stay in one piece."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.setStream(sys.stderr)
+        super().emit(record)
+
+
 def configure(level: LogLevel) -> None:
     """Ours from that level on; the client libraries' one step stricter, they talk a lot."""
     ours = logging.getLevelNamesMapping()[level.upper()]
-    handler = logging.StreamHandler()
+    handler = StderrHandler()
     handler.setFormatter(EventFormatter())
     logging.basicConfig(level=min(ours + 10, logging.ERROR), handlers=[handler], force=True)
     logging.getLogger("headgate").setLevel(ours)

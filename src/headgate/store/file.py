@@ -20,7 +20,7 @@ import fcntl
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -61,20 +61,12 @@ class FileStore:
     """Paths are plain texts here: `Path` would add a third to the time of each write."""
 
     def __init__(self, folder: Path, namespace: str, ambient: Ambient) -> None:
-        """Makes what is missing below `folder`. Raises Invalid, Unavailable."""
+        """Opening makes nothing: who only looks leaves no trace."""
         self._ambient = ambient
         self._root = f"{folder}/{to_plain(namespace)}"
         self._stripes = [f"{self._root}/.stripes/{number:02x}" for number in range(STRIPES)]
         self._writing = [f"{self._root}/.writing/{number:02x}" for number in range(STRIPES)]
         self._bells = [f"{self._root}/.bells/{number:02x}" for number in range(BELLS)]
-        self._clock = f"{self._root}/.bells/clock"
-        with _explained(str(folder)):
-            _make_folder(str(folder))
-        with _explained(self._root):
-            for name in (".stripes", ".writing", ".bells"):
-                _make_folder(f"{self._root}/{name}")
-            for file in (*self._bells, self._clock):
-                Path(file).touch()
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:  # noqa: ARG002 - a disk cannot be hurried
         return _read(self._file(parts(key)), key)
@@ -143,7 +135,7 @@ class FileStore:
         pause_ms = LOOK_MS_MIN
         with _explained(bell):
             while True:  # ends with the deadline
-                mark = Mark(str(os.stat(bell).st_mtime_ns))
+                mark = _mark(bell)
                 if mark != since or deadline.is_over():
                     return mark
                 self._ambient.sleep_ms(min(pause_ms, deadline.left_ms()))
@@ -151,9 +143,10 @@ class FileStore:
 
     def now_ms(self, *, timeout_ms: int = TIMEOUT_MS) -> int:  # noqa: ARG002 - a disk cannot be hurried
         """The file system's clock: what it stamps on a file that is touched now."""
-        with _explained(self._clock):
-            os.utime(self._clock)
-            return os.stat(self._clock).st_mtime_ns // 1_000_000
+        clock = f"{self._root}/.bells/clock"
+        with _explained(clock):
+            _touch(clock, None)
+            return os.stat(clock).st_mtime_ns // 1_000_000
 
     def close(self) -> None:
         """Nothing is kept open between calls."""
@@ -172,7 +165,7 @@ class FileStore:
         stripe = self._stripes[number]
         with _explained(stripe):
             # Opened for each write: threads and forks that shared one would share its lock, too.
-            handle = os.open(stripe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = _opened(stripe, os.O_RDWR | os.O_CREAT)
         try:
             pause_ms = 1.0
             while not _is_locked(handle):
@@ -206,7 +199,7 @@ class FileStore:
         now_ns = self._ambient.wall_ns()
         for length in range(len(place)):
             with suppress(OSError):
-                os.utime(self._bell(place[:length]), ns=(now_ns, now_ns))
+                _touch(self._bell(place[:length]), now_ns)
 
     def _bell(self, prefix: Parts) -> str:
         return self._bells[_hash("/".join(prefix)) % BELLS]
@@ -220,19 +213,25 @@ class FileStore:
 
 def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> FileStore:
     url.check_options()
+    folder = _place(url)
+    if not folder.parent.is_dir():
+        raise Invalid(f"{url.shown}: {folder.parent} is no folder; next: mkdir -p {folder.parent}")
+    for remark in remarks(url):
+        log.warning("store.network_file_system", extra={"folder": str(folder), "reason": remark})
+    return FileStore(folder, namespace, ambient)
+
+
+def remarks(url: StoreUrl) -> Sequence[str]:
+    """What a person should know of this place, for `headgate doctor`."""
+    kind = network_file_system(_place(url))
+    return [] if kind is None else [f"this folder is on {kind}: {NETWORK_REASON}"]
+
+
+def _place(url: StoreUrl) -> Path:
     text = url.path.removeprefix("//") if url.path.startswith("///") else url.path
     if text.startswith("//"):
         raise Invalid(f"{url.shown}: names a host; next: write file:./state or file:///srv/state")
-    folder = Path(text or ".").expanduser().absolute()
-    if not folder.parent.is_dir():
-        raise Invalid(f"{url.shown}: {folder.parent} is no folder; next: mkdir -p {folder.parent}")
-    kind = network_file_system(folder)
-    if kind is not None:
-        log.warning(
-            "store.network_file_system",
-            extra={"folder": str(folder), "kind": kind, "reason": NETWORK_REASON},
-        )
-    return FileStore(folder, namespace, ambient)
+    return Path(text or ".").expanduser().absolute()
 
 
 NETWORK_REASON = (
@@ -330,8 +329,34 @@ def _is_locked(handle: int) -> bool:
     return True
 
 
+def _opened(file: str, flags: int) -> int:
+    """A handle; the folder is made if it is the first file there."""
+    try:
+        return os.open(file, flags | os.O_CLOEXEC, 0o666)
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(file))
+        return os.open(file, flags | os.O_CLOEXEC, 0o666)
+
+
+def _touch(file: str, at_ns: int | None) -> None:
+    """None: by the file system's clock."""
+    stamp = None if at_ns is None else (at_ns, at_ns)
+    try:
+        os.utime(file, ns=stamp) if stamp else os.utime(file)
+    except FileNotFoundError:
+        os.close(_opened(file, os.O_WRONLY | os.O_CREAT))
+        os.utime(file, ns=stamp) if stamp else os.utime(file)
+
+
+def _mark(bell: str) -> Mark:
+    try:
+        return Mark(str(os.stat(bell).st_mtime_ns))
+    except FileNotFoundError:
+        return Mark("never rung")
+
+
 def _write_through(file: str, content: bytes) -> None:
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    handle = _opened(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         view = memoryview(content)
         while view:
@@ -346,9 +371,8 @@ def _rename(aside: str, file: str) -> None:
         try:
             os.rename(aside, file)
         except FileNotFoundError:
-            _make_folder(
-                os.path.dirname(file)
-            )  # not made yet, or removed by somebody because it was empty
+            # Not made yet, or removed by somebody because it was empty.
+            _make_folder(os.path.dirname(file))
         else:
             return
     raise Unavailable(

@@ -1,9 +1,26 @@
 """The kit for people who write a backend: the suite that it must pass, and what the suite uses.
 
-Needs the extra `testing` (pytest).
+The suite needs the extra `testing` (pytest). It is imported when somebody asks for it: the command
+line uses other parts of the kit, and must run without.
 """
 
-from headgate.testing.contract.suite import StoreContract
-from headgate.testing.harness import StoreHarness
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headgate.testing.contract.suite import StoreContract
+    from headgate.testing.harness import StoreHarness
 
 __all__ = ["StoreContract", "StoreHarness"]
+
+_HOMES = {
+    "StoreContract": "headgate.testing.contract.suite",
+    "StoreHarness": "headgate.testing.harness",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__} has no {name}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from headgate.ambient import SystemAmbient
+from headgate.ambient import Deadline, SystemAmbient
 from headgate.errors import Conflict, HeadgateError, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
@@ -53,9 +53,11 @@ def eventually(call: Callable[[], T]) -> T:
 
 
 def until(condition: Callable[[], bool], *, within_s: float) -> bool:
-    """Whether the condition came true in time."""
-    for _ in range(int(within_s / 0.02)):
-        if condition():
-            return True
-        SystemAmbient().sleep_ms(20)
-    return condition()
+    """Whether the condition came true in time, however long it takes to look."""
+    ambient = SystemAmbient()
+    deadline = Deadline(ambient, int(within_s * 1000))
+    while not condition():
+        if deadline.is_over():
+            return False
+        ambient.sleep_ms(20)
+    return True

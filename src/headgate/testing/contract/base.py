@@ -14,7 +14,7 @@ from headgate.testing.racing import PATIENCE_S, in_background
 
 DAY_NS = 86_400 * 1_000_000_000
 CALLS_MAX = 20_000
-TROUBLE_S = 8  # trouble that lets nobody through is not waited for longer
+TROUBLE_S = 5  # trouble that lets nobody through is not waited for longer
 LONG_MS = 30_000
 SHORT_MS = 1_000
 

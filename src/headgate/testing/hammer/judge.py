@@ -102,9 +102,9 @@ def judge(diaries: Sequence[Diary], counter: Counter, entries: Sequence[Entry]) 
 
 def _diary_problems(diaries: Sequence[Diary]) -> Iterator[str]:
     for diary in diaries:
-        yield from diary.complaints
+        yield from diary.complaints  # whoever has one stopped in the middle of a write
         silent = (diary.cut_off(COUNTER) | diary.cut_off(LIST)) - diary.unknown
-        if len(silent) > diary.was_killed:  # it does one write at a time
+        if len(silent) > (diary.was_killed or bool(diary.complaints)):  # one write at a time
             yield f"process {diary.process} left {len(silent)} writes without an answer"
 
 

@@ -176,8 +176,11 @@ def main(url: str, namespace: str, process: str, diary: str, parent: str) -> int
     try:
         with closing(open_store(url, namespace)) as store:
             Writer(store, process, pen, may_go_on).run()
-    except (BrokenPromise, HeadgateError) as error:
-        pen(complaint=f"{type(error).__name__}: {error}")
+    except BrokenPromise as error:
+        pen(complaint=str(error))
+        return 1
+    except HeadgateError as error:
+        pen(complaint=f"process {process} gave up: {type(error).__name__}: {error}")
         return 1
     return 0
 
