@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-SNIPPET = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SNIPPET = re.compile(r"^```(python|console|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def snippets(page: Path) -> list[tuple[str, str]]:
@@ -32,6 +32,8 @@ def test_every_snippet_runs(page: Path, tmp_path: Path) -> None:
     for kind, text in snippets(page):
         if kind == "python":
             check_python(text, tmp_path)
+        elif kind == "bash":
+            check_command(f"set -e\n{text}", [], 0, tmp_path)
         else:
             for command, expected, code in commands(text):
                 check_command(command, expected, code, tmp_path)
