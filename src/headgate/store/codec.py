@@ -58,7 +58,7 @@ def decode(raw: bytes, place: str) -> JsonObject:
 
 def seal(token: str, raw: bytes) -> bytes:
     """Bytes to store: the body `raw` with the token of this write and a checksum."""
-    checksum = hashlib.sha256(raw).hexdigest()
+    checksum = _checksum(token.encode("ascii"), raw)
     head = f'{{"document":1,"token":"{token}","sha256":"{checksum}","body":'
     return head.encode("ascii") + raw + b"}\n"
 
@@ -69,7 +69,7 @@ def unseal(sealed: bytes, place: str) -> tuple[str, JsonObject]:
     if found is None:
         raise damaged(place, "it is cut off, or was not written by Headgate")
     token, checksum, raw = found.groups()
-    if hashlib.sha256(raw).hexdigest().encode("ascii") != checksum:
+    if _checksum(token, raw).encode("ascii") != checksum:
         raise damaged(place, "its content does not match its checksum")
     return token.decode("ascii"), decode(raw, place)
 
@@ -79,6 +79,10 @@ def damaged(place: str, reason: str) -> Corrupt:
         f"{place}: this document is damaged: {reason}. What depends on it stops, the rest goes on. "
         "Next: restore it from a backup, or move it away if nothing needs it any more"
     )
+
+
+def _checksum(token: bytes, raw: bytes) -> str:
+    return hashlib.sha256(token + raw).hexdigest()
 
 
 def _has_format(body: JsonObject) -> bool:

@@ -146,10 +146,13 @@ class OpenSearchStore:
             return
         current = self._current(key, deadline)
         is_gone = current is None or current.creator != base.creator
-        if is_gone and answer.status == 409:
+        if answer.status == 200:
+            if not is_gone:
+                raise _lost(key)
+            return
+        if is_gone:
             self._check_term(key, term, deadline)
-        if not is_gone or answer.status == 409:
-            raise Conflict(f"{key}: this version is not current")
+        raise Conflict(f"{key}: this version is not current")
 
     def list(
         self,
@@ -368,17 +371,22 @@ class OpenSearchStore:
             may_wait=True,
             params={"require_alias": "true", **_only_at(base)},
         )
-        if answer.status != 409:
+        is_told_done = answer.status != 409
+        if is_told_done:
             self._term = max(self._term, answer.body["_primary_term"])
             if _is_complete(answer.body):
                 return self._version(answer.body, trail)
         current = self._current(key, deadline)
         if current is None or (base is not None and current.creator != base.creator):
             self._check_term(key, term, deadline)
+            if is_told_done:
+                return self._version(answer.body, trail)  # and deleted since
         else:
             place = judge(trail, base, current)
             if place is not None:
                 return Version(f"{self._generation}:{place}:{trail}")
+        if is_told_done:
+            raise _lost(key)
         raise Conflict(
             f"{key}: is there already" if base is None else f"{key}: this version is not current"
         )
@@ -397,10 +405,10 @@ class OpenSearchStore:
             ) from error
 
     def _check_term(self, key: str, term: int, deadline: Deadline) -> None:
-        """A conflict, and the document is gone: did our write, repeated, come before that?
+        """The document is gone, and our write's mark with it: is the answer to it to be trusted?
 
-        Only for a new primary does the cluster repeat one. `term` was known before the write.
-        Raises OutcomeUnknown.
+        Only for a new primary does the cluster repeat a write, or forget one. `term` was known
+        before it. Raises OutcomeUnknown.
         """
         try:
             self._term = max(self._term, _primary_term(self._cluster, self._alias, deadline))
@@ -473,6 +481,13 @@ def judge(trail: str, base: _Base | None, current: _Base) -> str | None:
     raise OutcomeUnknown(
         f"{len(writes)} others wrote to this document since; nobody can tell whether this write "
         "came before theirs. Next: read it again, then decide"
+    )
+
+
+def _lost(key: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{key}: the cluster said that this write was done, and it is not there: the primary was "
+        "replaced meanwhile. Next: read it again, then decide"
     )
 
 
@@ -590,10 +605,11 @@ class _Cluster:
             )
         if kind == "cluster_block_exception" and status < 500:
             blocks = [block for number, block in _BLOCKS.items() if number in reason]
+            setting = json.dumps({f"index.blocks.{blocks[0] if blocks else 'write'}": None})
             return Unavailable(
                 f"{told}. Nothing was written. Next: see that the disks have room, then "
                 f"curl -X PUT {self._address}/{self.index}/_settings "
-                f"-H 'content-type: application/json' -d '{{\"index.blocks.{blocks[0] if blocks else 'write'}\": null}}'"
+                f"-H 'content-type: application/json' -d '{setting}'"
             )
         if status in (401, 403):
             return Invalid(

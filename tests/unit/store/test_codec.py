@@ -41,8 +41,7 @@ def test_g5_a_cut_or_changed_document_is_corrupt_and_names_its_place(
     cut = data.draw(st.integers(0, len(sealed) - 1))
     with pytest.raises(Corrupt, match=r"/there\.json"):
         unseal(sealed[:cut], "/there.json")
-    start = sealed.index(b'"body":') + 7
-    place = data.draw(st.integers(start, len(sealed) - 3))
+    place = data.draw(st.integers(0, len(sealed) - 1))
     changed = bytearray(sealed)
     changed[place] ^= 1
     with pytest.raises(Corrupt, match=r"/there\.json"):
