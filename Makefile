@@ -2,6 +2,7 @@
 BIN := .venv/bin
 QUICK := tests/unit tests/contract tests/crash tests/test_tidy.py
 SERVERS := tests/contract tests/integration tests/e2e tests/docs
+SOAK := benchmarks/results/soak.json
 .PHONY: demo check test soak lock
 
 demo: .venv/ready
@@ -21,8 +22,9 @@ test: .venv/ready       # servers are fetched with low priority while check runs
 	$(MAKE) check || { kill $$fetch 2>/dev/null; exit 1; }; wait $$fetch
 	$(BIN)/pytest --backend=servers $(SERVERS)
 
-soak: test              # the long versions; the result is kept as JSON
-	$(BIN)/pytest --backend=servers --soak=benchmarks/results/soak.json tests/soak
+soak: test              # what chance decides, 20 times each; the result is kept as JSON
+	$(BIN)/pytest --soak=$(SOAK) tests/contract tests/integration tests/e2e
+	$(BIN)/pytest --soak=$(SOAK) --backend=servers tests/contract
 
 lock:                   # after a change of dependencies; never by itself: a clone's file times mean nothing
 	$(BIN)/uv pip compile -q pyproject.toml --all-extras --universal -p 3.11 -o constraints.txt \

@@ -5,12 +5,14 @@ its own namespace in it.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.servers.opensearch import OpenSearchCluster
 from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
+from tests.soak import Soak
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,7 +22,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="embedded",
         help="which stores the contract suite is bound to: memory and file, or the real servers",
     )
-    parser.addoption("--soak", default=None, metavar="FILE", help="long versions; result to FILE")
+    parser.addoption(
+        "--soak",
+        default=None,
+        metavar="FILE",
+        help="only what chance decides, many times; the result goes to FILE",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("--soak")
+    if file is not None:
+        config.pluginmanager.register(Soak(Path(file), config.getoption("--backend")))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,72 @@
+"""Soak: what chance decides, many times. `pytest --soak=FILE` keeps only such tests, repeats each,
+and writes the result into FILE, one entry for each kind of backend.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.report import machine, versions
+
+ROUNDS = 20
+BY_CHANCE = (  # parts of the names of tests whose course differs from run to run
+    "histories_are_linearizable",
+    "lost_wake_ups_only_delay",
+    "racing_writers",
+    "conflict_in_every_write",
+    "complete_document_or_none",
+    "while_others_come_and_go",
+    "outage_is_answered_in_time",
+    "killed_with_minus_nine",
+)
+
+
+def is_by_chance(name: str) -> bool:
+    return any(part in name for part in BY_CHANCE)
+
+
+class Soak:
+    """A plugin of one run."""
+
+    def __init__(self, file: Path, backend: str) -> None:
+        self._file = file
+        self._backend = backend
+        self._passed: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._seconds = 0.0
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if is_by_chance(metafunc.function.__name__):
+            metafunc.fixturenames.append("soak_round")
+            metafunc.parametrize("soak_round", range(ROUNDS))
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        left_out = [item for item in items if not is_by_chance(item.name)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if is_by_chance(item.name)]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = report.nodeid.partition("[")[0].rpartition("/")[2]
+        self._seconds += report.duration
+        if report.failed:
+            self._failed[name] += 1
+        elif report.when == "call":
+            self._passed[name] += 1
+
+    def pytest_sessionfinish(self) -> None:
+        kept = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
+        kept[self._backend] = {
+            "rounds": ROUNDS,
+            "passed": sum(self._passed.values()),
+            "failed": sum(self._failed.values()),
+            "seconds": round(self._seconds),
+            "tests": {name: self._passed[name] for name in sorted(self._passed)},
+            "failures": dict(self._failed),
+            "on": machine(),
+            "versions": versions(),
+        }
+        self._file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", "utf-8")
