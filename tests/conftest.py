@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.opensearch import OpenSearchCluster
+from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
 from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
 from tests.soak import Soak
@@ -45,6 +45,12 @@ def zookeeper() -> Iterator[ZooKeeperEnsemble]:
 @pytest.fixture(scope="session")
 def opensearch() -> Iterator[OpenSearchCluster]:
     with OpenSearchCluster(size=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def elasticsearch() -> Iterator[ElasticsearchCluster]:
+    with ElasticsearchCluster(size=1) as cluster:
         yield cluster
 
 

@@ -1,6 +1,5 @@
 """Binds every backend to the store contract. No backend has tests of its own here."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,12 @@ from tests.contract.harnesses import (
     ZooKeeperHarness,
 )
 from tests.servers.cluster import Cluster
-from tests.servers.opensearch import OpenSearchCluster
+from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
 from tests.servers.toxiproxy import Proxy, Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
 
-SERVER_TROUBLE = (
-    *("the leader is killed", "the leader is paused"),
-    *("the network is cut", "the network is slow", "replies are lost"),
-)
+NETWORK_TROUBLE = ("the network is cut", "the network is slow", "replies are lost")
+SERVER_TROUBLE = ("the leader is killed", "the leader is paused", *NETWORK_TROUBLE)
 
 
 class TestMemory(StoreContract):
@@ -41,16 +38,21 @@ class TestFile(StoreContract):
 
 
 @pytest.fixture(scope="module")
-def zookeeper_proxies(zookeeper: ZooKeeperEnsemble, network: Toxiproxy) -> Sequence[Proxy]:
+def zookeeper_proxies(zookeeper: ZooKeeperEnsemble, network: Toxiproxy) -> list[Proxy]:
     return _proxies(zookeeper, network)
 
 
 @pytest.fixture(scope="module")
-def opensearch_proxies(opensearch: OpenSearchCluster, network: Toxiproxy) -> Sequence[Proxy]:
+def opensearch_proxies(opensearch: OpenSearchCluster, network: Toxiproxy) -> list[Proxy]:
     return _proxies(opensearch, network)
 
 
-def _proxies(cluster: Cluster, network: Toxiproxy) -> Sequence[Proxy]:
+@pytest.fixture(scope="module")
+def elasticsearch_proxies(elasticsearch: ElasticsearchCluster, network: Toxiproxy) -> list[Proxy]:
+    return _proxies(elasticsearch, network)
+
+
+def _proxies(cluster: Cluster, network: Toxiproxy) -> list[Proxy]:
     return [network.proxy(host) for host in cluster.hosts.split(",")]
 
 
@@ -60,9 +62,7 @@ class TestZooKeeper(StoreContract):
     disturbances = SERVER_TROUBLE
 
     @pytest.fixture
-    def harness(
-        self, zookeeper: ZooKeeperEnsemble, zookeeper_proxies: Sequence[Proxy]
-    ) -> StoreHarness:
+    def harness(self, zookeeper: ZooKeeperEnsemble, zookeeper_proxies: list[Proxy]) -> StoreHarness:
         return ZooKeeperHarness(zookeeper, zookeeper_proxies)
 
 
@@ -73,6 +73,20 @@ class TestOpenSearch(StoreContract):
 
     @pytest.fixture
     def harness(
-        self, opensearch: OpenSearchCluster, opensearch_proxies: Sequence[Proxy]
+        self, opensearch: OpenSearchCluster, opensearch_proxies: list[Proxy]
     ) -> StoreHarness:
         return OpenSearchHarness(opensearch, opensearch_proxies)
+
+
+@pytest.mark.opensearch
+class TestElasticsearch(StoreContract):
+    """The same code serves Elasticsearch; one node, so there is no other one to take over."""
+
+    outages = ("the network is cut", "nobody answers", "the index is read-only")
+    disturbances = NETWORK_TROUBLE
+
+    @pytest.fixture
+    def harness(
+        self, elasticsearch: ElasticsearchCluster, elasticsearch_proxies: list[Proxy]
+    ) -> StoreHarness:
+        return OpenSearchHarness(elasticsearch, elasticsearch_proxies)

@@ -31,6 +31,7 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
+    BadVersionError,
     KazooException,
     NoAuthError,
     NodeExistsError,
@@ -58,6 +59,7 @@ RECONNECT_S_MAX = 1.0  # kazoo's longest pause between two tries to connect; its
 PIPELINE_MAX = 100
 FEW = 4  # that many from each thread are no danger
 
+_REFUSALS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _TROUBLE = (KazooException, KazooTimeoutError, RuntimeError)  # RuntimeError: unknown to kazoo
 _CHROOT_PART = re.compile(r"(?!\.{1,2}$)[^/\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]+")
 _ENDS = (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
@@ -139,9 +141,13 @@ class Connection:
         for index, result in enumerate(results):
             if isinstance(result, NoAuthError):
                 raise self._no_right() from result
-            if isinstance(result, Exception) and not isinstance(result, RolledBackError):
+            if isinstance(result, _REFUSALS):
                 is_missing, is_full = (isinstance(result, x) for x in (NoNodeError, NotEmptyError))
                 return Refusal(index, is_missing, is_full)
+            if isinstance(result, Exception) and not isinstance(result, RolledBackError):
+                raise Unavailable(
+                    f"{self._hosts}: refused a write ({type(result).__name__}); nothing was written"
+                ) from result
         return [getattr(result, "version", 0) for result in results]
 
     def make(self, deadline: Deadline, paths: Sequence[str]) -> None:
