@@ -150,6 +150,30 @@ def test_empty_folders_are_pruned(url: str, bare: KazooClient, chroot: str) -> N
     store.close()
 
 
+def test_s3_a_leader_that_slept_shows_nothing_from_before(
+    zookeeper: ZooKeeperEnsemble, chroot: str
+) -> None:
+    """Woken, it still believes that it leads; a read through it must not be answered from the past."""
+    hosts = zookeeper.hosts.split(",")
+    leader = zookeeper.leader()
+    others = ",".join(host for n, host in enumerate(hosts) if n != leader)
+    through_leader = open_store(f"zk://{hosts[leader]}/{chroot}?session_ms=20000")
+    writer = open_store(f"zk://{others}/{chroot}")
+    version = writer.create("doc", BODY)
+    assert through_leader.get("doc") is not None
+    zookeeper.pause(leader)
+    try:
+        new = eventually(lambda: writer.replace("doc", {"format": 1, "n": 2}, version))
+    finally:
+        zookeeper.resume(leader)
+    found = eventually(lambda: through_leader.get("doc", timeout_ms=1_000))
+    assert found is not None
+    assert found.version == new
+    zookeeper.heal()
+    for store in (through_leader, writer):
+        store.close()
+
+
 def test_q14_a_lost_session_is_survived_and_waiters_wake(
     zookeeper: ZooKeeperEnsemble, network: Toxiproxy, chroot: str, caplog: pytest.LogCaptureFixture
 ) -> None:

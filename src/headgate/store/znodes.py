@@ -49,7 +49,7 @@ from headgate.store.walk import Folder, Found, Name, Thing, Walk
 
 TRIES_MAX = 10  # of a write that meets neighbours who make or prune the same folders
 LOOK_MS_MIN = 250  # a mark takes a round trip, however short its wait
-BATCH_MAX = 100
+BATCH_MAX = 100  # znodes that a listing asks about in one round trip
 
 _VERSION = re.compile(r"([0-9a-f]{32}):(\d{1,10})")
 
