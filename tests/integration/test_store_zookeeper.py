@@ -12,6 +12,7 @@ from headgate.errors import Invalid, Unavailable
 from headgate.store import DocumentStore
 from headgate.store.pages import pages
 from headgate.store.trie import trie_key
+from headgate.testing.contract.base import replaced
 from headgate.testing.racing import PATIENCE_S, eventually, in_background, until
 from tests.servers.process import free_ports
 from tests.servers.toxiproxy import Toxiproxy
@@ -153,17 +154,17 @@ def test_empty_folders_are_pruned(url: str, bare: KazooClient, chroot: str) -> N
 def test_s3_a_leader_that_slept_shows_nothing_from_before(
     zookeeper: ZooKeeperEnsemble, chroot: str
 ) -> None:
-    """Woken, it still believes that it leads; a read through it must not be answered from the past."""
+    """Woken, it still believes that it leads; a read through it must not show the past."""
     hosts = zookeeper.hosts.split(",")
     leader = zookeeper.leader()
     others = ",".join(host for n, host in enumerate(hosts) if n != leader)
     through_leader = open_store(f"zk://{hosts[leader]}/{chroot}?session_ms=20000")
     writer = open_store(f"zk://{others}/{chroot}")
-    version = writer.create("doc", BODY)
+    writer.create("doc", BODY)
     assert through_leader.get("doc") is not None
     zookeeper.pause(leader)
     try:
-        new = eventually(lambda: writer.replace("doc", {"format": 1, "n": 2}, version))
+        new = eventually(lambda: replaced(writer, "doc", {"format": 1, "n": 2}))
     finally:
         zookeeper.resume(leader)
     found = eventually(lambda: through_leader.get("doc", timeout_ms=1_000))
