@@ -1,5 +1,6 @@
 """What the store contract needs of each backend beside the store: damage, outages, disturbances."""
 
+import errno
 import fcntl
 import json
 import os
@@ -11,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -99,16 +101,11 @@ class FileHarness:
 
     @contextmanager
     def _full_disk(self, root: Path) -> Iterator[None]:
-        """Whatever is written aside goes to a device that answers as a full disk does."""
-        places = [root / ".writing" / f"{number:02x}" for number in range(STRIPES)]
-        for place in places:
-            place.unlink(missing_ok=True)
-            place.symlink_to("/dev/full")
-        try:
+        def full(*_: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(root))
+
+        with patch.object(os, "write", full):
             yield
-        finally:
-            for place in places:
-                place.unlink()
 
     @contextmanager
     def disturbance(self, name: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, reject
@@ -233,6 +234,31 @@ def test_a_period_cannot_start_in_its_own_middle() -> None:
         Period(HOUR_13.start_ms + 1, "hour")
     with pytest.raises(Invalid, match="day_of"):
         Period(HOUR_13.start_ms, "day")
+
+
+def test_a_period_of_an_unknown_kind_is_invalid() -> None:
+    kind: Any = "week"
+    with pytest.raises(Invalid, match="'week' is no kind of period"):
+        Period(0, kind)
+
+
+@pytest.mark.parametrize(
+    ("from_ms", "until_ms"),
+    [(YEAR_10000_MS - 1, YEAR_10000_MS + 1), (YEAR_1_MS - 1, YEAR_1_MS + 1), (0, 10**30)],
+)
+def test_hours_outside_the_calendar_are_refused_before_the_first_is_given(
+    from_ms: int, until_ms: int
+) -> None:
+    with pytest.raises(Invalid, match="0001 to 9999"):
+        hours_between(from_ms, until_ms)
+
+
+def test_hours_reach_to_both_ends_of_the_calendar() -> None:
+    assert list(hours_between(YEAR_10000_MS - 1, YEAR_10000_MS)) == [
+        Period.hour_of(YEAR_10000_MS - 1)
+    ]
+    assert list(hours_between(YEAR_1_MS, YEAR_1_MS + 1)) == [Period.hour_of(YEAR_1_MS)]
+    assert list(hours_between(10**30, 10**30)) == []
 
 
 def test_k9_the_local_time_zone_changes_no_period_and_no_folder() -> None:
@@ -498,6 +524,8 @@ def test_a_folder_asks_for_the_right_kind_of_period_and_for_its_shard() -> None:
         ("/{yyyy}-{MM}-{dd}/{HH}/{stream}", "relative"),
         ("{yyyy}-{MM}-{dd}/{HH}/{stream}/", "relative"),
         ("{yyyy}-{MM}-{dd}//{HH}/{stream}", "relative"),
+        ("{yyyy}-{MM}-{dd}/{HH}/{stream}/ ", "only blanks"),
+        ("  /{yyyy}-{MM}-{dd}/{HH}/{stream}", "only blanks"),
         ("./{yyyy}-{MM}-{dd}/{HH}/{stream}", "start with . or _: '.'"),
         ("../{yyyy}-{MM}-{dd}/{HH}/{stream}", "start with . or _: '..'"),
         ("_x={yyyy}-{MM}-{dd}/{HH}/{stream}", "start with . or _: '_x='"),

@@ -23,6 +23,21 @@ def test_what_names_nothing_is_invalid_and_says_the_next_command(tmp_path: Path)
         resolve(f"${{file:{tmp_path}/absent}}")
 
 
+@pytest.mark.parametrize("name", ["~nosuchuser/x", "a\0b", "\ud800", "/"])
+def test_a_path_that_cannot_be_one_is_invalid(name: str) -> None:
+    with pytest.raises(Invalid, match="next: "):
+        resolve(f"${{file:{name}}}")
+
+
+def test_the_next_command_can_be_copied_into_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(Invalid) as caught:
+        resolve("${file:~/my secret}")
+    assert str(caught.value).endswith(f"next: ls -l '{tmp_path}/my secret'")
+
+
 @pytest.mark.parametrize("bare", ["hunter2", "$hunter2", "${vault:x}", "x${env:A}", "${env:}"])
 def test_l14_a_bare_secret_is_refused_and_not_repeated(bare: str) -> None:
     assert not is_reference(bare)

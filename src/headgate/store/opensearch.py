@@ -4,8 +4,9 @@
         namespace, order   where it belongs; `order` sorts as keys do (`names.ordered`)
         write              the trail: who wrote it, see below
         body               the document, not indexed
+        gone               instead of order and body: a tombstone, and since when (ms)
 
-The user needs every right on `INDEX*`, and `monitor` on the cluster (its terms and clocks).
+The user needs every right on `INDEX*`, and `monitor` on the cluster (its clocks).
 
 **Version.** `<generation>:<seq_no>.<primary_term>:<trail>`. The two numbers are the server's and
 never repeat inside an index. One that was deleted and made anew would count from 0 again: so each
@@ -17,11 +18,15 @@ before fits.
 and what took effect the first time comes back to us as a conflict. So each write leaves a token,
 `<writer>-<count>`. A writer makes one call at a time: it is enough to remember the last of each.
 
-    <creator's token>,<this write's token>[,<token>@<seq_no>.<primary_term>]…
+    <first creator's token>,<this write's token>[,<token>@<seq_no>.<primary_term>]…
 
 Newest first, `WRITERS_MAX` at most. After a conflict the document is read, and `judge` says whether
 our token is in it, cannot be, or whether so many wrote since that nobody can tell. The trail is in
 the version because whoever replaces a document has nothing else of it at hand.
+
+**Tombstones.** If that node was only paused, it wakes up and repeats the write as well. Versions
+stop it, but a create has none: it would bring back what was deleted since. So `delete` leaves a
+tombstone that `create` replaces by its version. They are swept a day later.
 
 **Reading.** A GET may be answered by a node that was paused or cut off and does not know yet that
 it was replaced, even if one asks for the primary (which Elasticsearch refuses). So `get` is an
@@ -40,7 +45,7 @@ import re
 import ssl
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -76,11 +81,14 @@ CONNECTIONS_MAX = 32  # kept open to each node
 CONNECT_MS_MAX = 2_000  # a machine that is gone does not even refuse; the next one may answer
 SERVER_SHARE = 0.8  # of our time: the server gives up before we do, and can still say so
 OPEN_TRIES = 3
+CREATE_TRIES = 5
 WRITERS_MAX = 6  # keeps a version under 250 characters
 BITE_DOCUMENTS_MIN, BITE_GROWTH = 25, 4  # a node builds an answer in its memory: start small
 BITE_BYTES_MAX = 8_000_000
 PAGE_BYTES_MAX = 32_000_000
 LOOK_MS_MIN, LOOK_MS_MAX = 50, 2_000
+TOMBSTONE_MS = 86_400_000  # much longer than a paused machine is missed
+SWEEP_EVERY, SWEEP_DOCUMENTS_MAX = 100, 500  # deletes between two sweeps; taken by one
 
 _NOT_SENT = (NewConnectionError, ConnectTimeoutError)
 _ANY_STATUS = range(300, 600)
@@ -96,7 +104,6 @@ class OpenSearchStore:
         self,
         cluster: "_Cluster",
         alias: str,
-        primary_term: int,
         preference: str,
         namespace: str,
         ambient: Ambient,
@@ -104,55 +111,44 @@ class OpenSearchStore:
         self._cluster = cluster
         self._alias = alias
         self._generation = alias.rpartition(".")[2]
-        self._term = primary_term  # the highest one seen
         self._preference = preference
         self._namespace = namespace
         self._ambient = ambient
         self._idle_writers: deque[tuple[str, int]] = deque()
+        self._deletes = 0
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:
         parts(key)
-        found = self._read(key, Deadline(self._ambient, timeout_ms))
+        found = self._read(key, self._deadline(timeout_ms))
         return None if found is None else self._document(key, found)
 
     def create(self, key: str, body: JsonObject, *, timeout_ms: int = TIMEOUT_MS) -> Version:
         parts(key)
-        raw, deadline = encode(key, body), Deadline(self._ambient, timeout_ms)
+        raw, deadline = encode(key, body), self._deadline(timeout_ms)
+        base: _Entry | None = None
         with self._token() as token:
-            return self._put("_create", key, raw, f"{token},{token}", None, deadline)
+            for _ in range(CREATE_TRIES):  # the next one: somebody made and deleted it meanwhile
+                version, base = self._write(key, raw, token, base, deadline)
+                if version is not None:
+                    return version
+                if base is not None and not base.is_gone:
+                    raise Conflict(f"{key}: is there already")
+        raise Unavailable(f"{key}: gave up after {CREATE_TRIES} tries, nothing was written")
 
     def replace(
         self, key: str, body: JsonObject, version: Version, *, timeout_ms: int = TIMEOUT_MS
     ) -> Version:
         parts(key)
-        raw, deadline = encode(key, body), Deadline(self._ambient, timeout_ms)
-        base = self._base(key, version)
-        with self._token() as token:
-            return self._put("_doc", key, raw, follow(base, token), base, deadline)
+        return self._follow(key, encode(key, body), version, self._deadline(timeout_ms))
 
     def delete(self, key: str, version: Version, *, timeout_ms: int = TIMEOUT_MS) -> None:
         parts(key)
-        base, deadline, term = self._base(key, version), self._deadline(timeout_ms), self._term
-        answer = self._cluster.ask(
-            "DELETE",
-            self._path("_doc", key),
-            deadline,
-            expected=(200, 409),
-            is_write=True,
-            may_wait=True,
-            params=_only_at(base),
-        )
-        if answer.status == 200 and _is_complete(answer.body):
-            return
-        current = self._current(key, deadline)
-        is_gone = current is None or current.creator != base.creator
-        if answer.status == 200:
-            if not is_gone:
-                raise _lost(key)
-            return
-        if is_gone:
-            self._check_term(key, term, deadline)
-        raise Conflict(f"{key}: this version is not current")
+        deadline = self._deadline(timeout_ms)
+        self._follow(key, None, version, deadline)
+        self._deletes += 1
+        if self._deletes % SWEEP_EVERY == 1:
+            with suppress(Unavailable, Invalid):  # the next one will do
+                self._sweep(deadline)
 
     def list(
         self,
@@ -163,7 +159,7 @@ class OpenSearchStore:
         timeout_ms: int = TIMEOUT_MS,
     ) -> Page:
         check_limit(limit)
-        below, deadline = self._order(prefix), self._deadline(timeout_ms)
+        below, deadline = self._below(prefix), self._deadline(timeout_ms)
         start, last = self._order(after), after
         self._refresh(deadline)
         documents: list[Document] = []
@@ -172,13 +168,13 @@ class OpenSearchStore:
         while left and size_bytes < PAGE_BYTES_MAX:
             asked = min(left, bite)
             request: JsonObject = {
+                "query": below,
                 "size": asked,
                 "sort": ["order"],
                 "search_after": [start],
-                "seq_no_primary_term": True,
                 "track_total_hits": False,
             }
-            answer = self._search(below, request, deadline)
+            answer = self._search(request, deadline)
             hits = answer.body["hits"]["hits"]
             for hit in hits:
                 found = self._listed(hit)
@@ -202,7 +198,7 @@ class OpenSearchStore:
         would do too often; the index does so by itself, once a second. So a write is noticed after
         a second at most, and the pause between two looks.
         """
-        below, deadline = self._order(prefix), self._deadline(timeout_ms)
+        below, deadline = self._below(prefix), self._deadline(timeout_ms)
         if since is None:
             self._refresh(deadline)
             return self._mark(below, deadline)
@@ -249,6 +245,11 @@ class OpenSearchStore:
     def _order(self, key: str) -> str:
         return ordered((self._namespace, *prefix_parts(key)))
 
+    def _below(self, prefix: str) -> JsonObject:
+        """Finds all documents below a prefix: a part's end is 0 1, a 0 inside of it 0 2."""
+        order = self._order(prefix)
+        return {"range": {"order": {"gt": f"{order}\0\1", "lt": f"{order}\0\2"}}}
+
     # Reading
 
     def _read(self, key: str, deadline: Deadline) -> Any:
@@ -282,18 +283,23 @@ class OpenSearchStore:
         )
         return answer.body["items"][0]["update"]
 
-    def _document(self, key: str, found: Any) -> Document:
-        """Raises Corrupt."""
-        place, source = self._place(self._id(key)), found.get("_source")
-        if not isinstance(source, dict):
-            raise damaged(place, "it has no content")
+    def _entry(self, key: str, found: Any) -> "_Entry":
+        """Who wrote what is stored. Raises Corrupt."""
+        source = found.get("_source")
+        trail = source.get("write") if isinstance(source, dict) else None
+        if not isinstance(trail, str) or _TRAIL.fullmatch(trail) is None:
+            raise damaged(self._place(self._id(key)), "it does not say who wrote it")
+        return _Entry(found["_seq_no"], found["_primary_term"], trail, "gone" in source)
+
+    def _document(self, key: str, found: Any) -> Document | None:
+        """None for a tombstone. Raises Corrupt."""
+        entry, source, place = self._entry(key, found), found["_source"], self._place(self._id(key))
+        if entry.is_gone:
+            return None
         if (source.get("namespace"), source.get("order")) != (self._namespace, self._order(key)):
             raise damaged(place, "its namespace and order are not those of its id")
-        trail = source.get("write")
-        if not isinstance(trail, str) or _TRAIL.fullmatch(trail) is None:
-            raise damaged(place, "it does not say who wrote it")
         body = decode(json.dumps(source.get("body")).encode("ascii"), place)
-        return Document(key, body, self._version(found, trail))
+        return Document(key, body, self._version(entry.at, entry.trail))
 
     def _listed(self, hit: Any) -> Document | Damaged:
         identity, order = hit["_id"], hit["sort"][0].split("\0\1")
@@ -302,7 +308,10 @@ class OpenSearchStore:
             key = spelling.key(*(part.replace("\0\2", "\0") for part in order[1:]))
             if identity != self._id(key):
                 raise damaged(self._place(identity), f"its order is that of {key}")
-            return self._document(key, hit)
+            document = self._document(key, hit)
+            if document is None:
+                raise damaged(self._place(identity), "it is a tombstone with an order")
+            return document
         except (Corrupt, Invalid) as error:
             return Damaged(key, self._place(identity), str(error))
 
@@ -318,27 +327,25 @@ class OpenSearchStore:
             self._ambient.sleep_ms(min(pause_ms, deadline.left_ms()))
             pause_ms = min(2 * pause_ms, LOOK_MS_MAX)
 
-    def _search(self, below: str, request: JsonObject, deadline: Deadline) -> "_Answer":
-        # Parts are joined by 0 1, and a 0 inside a part is followed by 2: see `ordered`.
-        query = {"range": {"order": {"gt": f"{below}\0\1", "lt": f"{below}\0\2"}}}
+    def _search(self, request: JsonObject, deadline: Deadline) -> "_Answer":
         return self._cluster.ask(
             "POST",
             f"{self._alias}/_search",
             deadline,
-            body=json.dumps({"query": query, **request}).encode("ascii"),
+            body=json.dumps({"seq_no_primary_term": True, **request}).encode("ascii"),
             params={"preference": self._preference, "allow_partial_search_results": "false"},
         )
 
-    def _mark(self, below: str, deadline: Deadline) -> Mark:
+    def _mark(self, below: JsonObject, deadline: Deadline) -> Mark:
         """How many there are and which was written last: each write changes one or the other."""
         request: JsonObject = {
+            "query": below,
             "size": 1,
             "sort": [{"_seq_no": "desc"}],
             "_source": False,
-            "seq_no_primary_term": True,
             "track_total_hits": True,
         }
-        hits = self._search(below, request, deadline).body["hits"]
+        hits = self._search(request, deadline).body["hits"]
         last = [f"{hit['_seq_no']}.{hit['_primary_term']}" for hit in hits["hits"]]
         return Mark(f"{hits['total']['value']}:{''.join(last)}")
 
@@ -356,46 +363,58 @@ class OpenSearchStore:
         finally:
             self._idle_writers.append((writer, count + 1))
 
-    def _put(
-        self, api: str, key: str, raw: bytes, trail: str, base: "_Base | None", deadline: Deadline
-    ) -> Version:
-        term = self._term
-        head = {"namespace": self._namespace, "order": self._order(key), "write": trail}
+    def _follow(self, key: str, raw: bytes | None, version: Version, deadline: Deadline) -> Version:
+        """Raises Conflict, Unavailable, OutcomeUnknown."""
+        found = _VERSION.fullmatch(version)
+        if found is not None and found[1] == self._generation:
+            base = _Entry(int(found[2]), int(found[3]), found[4])
+            with self._token() as token:
+                new, _ = self._write(key, raw, token, base, deadline)
+            if new is not None:
+                return new
+        raise Conflict(f"{key}: this version is not current")
+
+    def _write(
+        self, key: str, raw: bytes | None, token: str, base: "_Entry | None", deadline: Deadline
+    ) -> "tuple[Version | None, _Entry | None]":
+        """Puts a body or a tombstone on top of `base`: its version, or None and what is there."""
+        trail = f"{token},{token}" if base is None else follow(base, token)
+        head: dict[str, Any] = {"namespace": self._namespace, "write": trail}
+        if raw is None:
+            head["gone"] = self._ambient.wall_ns() // 1_000_000
+            content = json.dumps(head).encode("ascii")
+        else:
+            head["order"] = self._order(key)
+            content = json.dumps(head).encode("ascii")[:-1] + b',"body":' + raw + b"}"
         answer = self._cluster.ask(
             "PUT",
-            self._path(api, key),
+            self._path("_create" if base is None else "_doc", key),
             deadline,
             expected=(200, 201, 409),
-            body=json.dumps(head).encode("ascii")[:-1] + b',"body":' + raw + b"}",
+            body=content,
             is_write=True,
             may_wait=True,
-            params={"require_alias": "true", **_only_at(base)},
+            params={"require_alias": "true", **({} if base is None else base.condition)},
         )
-        is_told_done = answer.status != 409
-        if is_told_done:
-            self._term = max(self._term, answer.body["_primary_term"])
-            if _is_complete(answer.body):
-                return self._version(answer.body, trail)
+        if answer.status != 409 and _is_complete(answer.body):
+            at = f"{answer.body['_seq_no']}.{answer.body['_primary_term']}"
+            return self._version(at, trail), None
         current = self._current(key, deadline)
-        if current is None or (base is not None and current.creator != base.creator):
-            self._check_term(key, term, deadline)
-            if is_told_done:
-                return self._version(answer.body, trail)  # and deleted since
-        else:
-            place = judge(trail, base, current)
-            if place is not None:
-                return Version(f"{self._generation}:{place}:{trail}")
-        if is_told_done:
-            raise _lost(key)
-        raise Conflict(
-            f"{key}: is there already" if base is None else f"{key}: this version is not current"
-        )
+        place = None if current is None else judge(trail, base, current)
+        if place is not None:
+            return self._version(place, trail), None
+        if answer.status != 409:
+            raise OutcomeUnknown(
+                f"{key}: the cluster said that this write was done, and it is not there: the "
+                "primary was replaced meanwhile. Next: read it again, then decide"
+            )
+        return None, current
 
-    def _current(self, key: str, deadline: Deadline) -> "_Base | None":
+    def _current(self, key: str, deadline: Deadline) -> "_Entry | None":
         """What is there after a write of ours that may be part of it. Raises OutcomeUnknown."""
         try:
             found = self._read(key, deadline)
-            return found and self._base(key, self._document(key, found).version)
+            return None if found is None else self._entry(key, found)
         except Corrupt as error:  # not ours, then: what we write can be read
             raise Conflict(f"{key}: what is there is damaged: {error}") from error
         except (Unavailable, Invalid) as error:
@@ -404,42 +423,52 @@ class OpenSearchStore:
                 "Next: read it again, then decide"
             ) from error
 
-    def _check_term(self, key: str, term: int, deadline: Deadline) -> None:
-        """The document is gone, and our write's mark with it: is the answer to it to be trusted?
-
-        Only for a new primary does the cluster repeat a write, or forget one. `term` was known
-        before it. Raises OutcomeUnknown.
-        """
-        try:
-            self._term = max(self._term, _primary_term(self._cluster, self._alias, deadline))
-            is_same = self._term == term
-        except (Unavailable, Invalid):
-            is_same = False
-        if not is_same:
-            raise OutcomeUnknown(
-                f"{key}: was deleted while the cluster changed its primary; nobody can tell "
-                "whether this write came first. Next: read it again, then decide"
+    def _sweep(self, deadline: Deadline) -> None:
+        """Removes old tombstones, each by its version. A wrong clock only removes them too soon."""
+        before_ms = self._ambient.wall_ns() // 1_000_000 - TOMBSTONE_MS
+        ours, old = {"term": {"namespace": self._namespace}}, {"range": {"gone": {"lt": before_ms}}}
+        request: JsonObject = {
+            "query": {"bool": {"filter": [ours, old]}},
+            "size": SWEEP_DOCUMENTS_MAX,
+            "_source": False,
+        }
+        hits = self._search(request, deadline).body["hits"]["hits"]
+        lines = [
+            json.dumps(
+                {
+                    "delete": {
+                        "_id": hit["_id"],
+                        "if_seq_no": hit["_seq_no"],
+                        "if_primary_term": hit["_primary_term"],
+                    }
+                }
             )
+            for hit in hits
+        ]
+        if lines:
+            body = "".join(f"{line}\n" for line in lines).encode("ascii")
+            self._cluster.ask("POST", f"{self._alias}/_bulk", deadline, body=body, may_wait=True)
 
-    def _base(self, key: str, version: Version) -> "_Base":
-        """Raises Conflict if that cannot be the version of anything that is there."""
-        found = _VERSION.fullmatch(version)
-        if found is None or found[1] != self._generation:
-            raise Conflict(f"{key}: this version is not current")
-        return _Base(int(found[2]), int(found[3]), found[4])
-
-    def _version(self, answer: Any, trail: str) -> Version:
-        place = f"{answer['_seq_no']}.{answer['_primary_term']}"
-        return Version(f"{self._generation}:{place}:{trail}")
+    def _version(self, at: str, trail: str) -> Version:
+        return Version(f"{self._generation}:{at}:{trail}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Base:
-    """What a version says."""
+class _Entry:
+    """What a version says, and whether it is a tombstone's."""
 
     seq_no: int
     primary_term: int
     trail: str
+    is_gone: bool = False
+
+    @property
+    def at(self) -> str:
+        return f"{self.seq_no}.{self.primary_term}"
+
+    @property
+    def condition(self) -> dict[str, str]:
+        return {"if_seq_no": str(self.seq_no), "if_primary_term": str(self.primary_term)}
 
     @property
     def creator(self) -> str:
@@ -449,20 +478,20 @@ class _Base:
     def writes(self) -> Sequence[str]:
         """`<token>@<seq_no>.<primary_term>`, the last write of each writer, newest first."""
         _, newest, *older = self.trail.split(",")
-        return [f"{newest}@{self.seq_no}.{self.primary_term}", *older]
+        return [f"{newest}@{self.at}", *older]
 
 
-def follow(base: _Base, token: str) -> str:
+def follow(base: _Entry, token: str) -> str:
     """The trail of a write on top of `base`."""
     others = [write for write in base.writes if not write.startswith(_writer(token))]
     return ",".join((base.creator, token, *others[: WRITERS_MAX - 1]))
 
 
-def judge(trail: str, base: _Base | None, current: _Base) -> str | None:
+def judge(trail: str, base: _Entry | None, current: _Entry) -> str | None:
     """Where the write with that trail is, `<seq_no>.<primary_term>`; None: it never was.
 
-    `base` is what it was to replace (None: it was to create), `current` what is there. Raises
-    OutcomeUnknown.
+    `base` is what it was to replace (None: it was to be the first), `current` what is there.
+    Raises OutcomeUnknown.
     """
     token, writes = trail.split(",")[1], current.writes
     for write in writes:
@@ -484,21 +513,8 @@ def judge(trail: str, base: _Base | None, current: _Base) -> str | None:
     )
 
 
-def _lost(key: str) -> OutcomeUnknown:
-    return OutcomeUnknown(
-        f"{key}: the cluster said that this write was done, and it is not there: the primary was "
-        "replaced meanwhile. Next: read it again, then decide"
-    )
-
-
 def _writer(token: str) -> str:
     return token.partition("-")[0] + "-"
-
-
-def _only_at(base: _Base | None) -> dict[str, str]:
-    if base is None:
-        return {}
-    return {"if_seq_no": str(base.seq_no), "if_primary_term": str(base.primary_term)}
 
 
 def _is_complete(answer: Any) -> bool:
@@ -678,18 +694,6 @@ def _is_untrusted(error: Any) -> bool:
     return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
 
 
-def _primary_term(cluster: _Cluster, alias: str, deadline: Deadline) -> int:
-    """How often the index changed its primary, as the node that we ask knows it."""
-    answer = cluster.ask(
-        "GET",
-        f"_cluster/state/metadata/{alias}",
-        deadline,
-        params={"local": "true", "filter_path": "metadata.indices.*.primary_terms"},
-    )
-    found = answer.body.get("metadata", {}).get("indices", {}).values()
-    return max((int(index["primary_terms"]["0"]) for index in found), default=0)
-
-
 # Opening
 
 
@@ -710,7 +714,6 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> OpenSearchStore
                 f"{cluster.name}: is no OpenSearch or Elasticsearch; next: check the port"
             )
         alias = _opened_index(cluster, index, url.number("replicas", 2), ambient, deadline)
-        term = _primary_term(cluster, alias, deadline)
     except HeadgateError:
         cluster.close()
         raise
@@ -718,7 +721,7 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> OpenSearchStore
     # marks of `wait` do not go back and forth.
     is_opensearch = version.get("distribution") == "opensearch"
     preference = "_primary" if is_opensearch else ambient.new_id()
-    return OpenSearchStore(cluster, alias, term, preference, namespace, ambient)
+    return OpenSearchStore(cluster, alias, preference, namespace, ambient)
 
 
 def _nodes(url: StoreUrl, ambient: Ambient) -> list[_Connection]:
@@ -790,6 +793,7 @@ def _opened_index(
         "order": {"type": "keyword"},
         "write": {"type": "keyword", "index": False, "doc_values": False},
         "body": {"type": "object", "enabled": False},
+        "gone": {"type": "long"},
     }
     request = {
         "settings": {"index": settings},

@@ -139,7 +139,7 @@ class ZooKeeperStore:
         place, raw = parts(key), encode(key, body)
         path, incarnation = self._path(place), self._ambient.new_id()
         deadline = Deadline(self._ambient, timeout_ms)
-        sealed = seal(incarnation, raw)
+        sealed = seal(incarnation, key, raw)
         folder: int | None = None  # the version of the mere folder that becomes the document
         for _ in range(TRIES_MAX):
             first: Write = ("create", path, sealed)
@@ -164,7 +164,7 @@ class ZooKeeperStore:
             place,
             Deadline(self._ambient, timeout_ms),
             ("check", f"{path}/!{incarnation}", -1),  # of any version: it only has to be there
-            ("set_data", path, seal(incarnation, raw), number),
+            ("set_data", path, seal(incarnation, key, raw), number),
         )
         if isinstance(done, Refusal):
             raise _not_current(key, version)
@@ -337,7 +337,7 @@ class ZooKeeperStore:
 
 
 def _document(key: str, path: str, znode: Znode) -> Document:
-    incarnation, body = unseal(znode.data, path)
+    incarnation, body = unseal(znode.data, key, path)
     return Document(key, body, _version(incarnation, znode.version))
 
 

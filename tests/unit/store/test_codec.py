@@ -21,14 +21,14 @@ bodies = st.dictionaries(texts, values, max_size=4).map(lambda body: {**body, "f
 
 @given(bodies)
 def test_a_sealed_body_comes_back_with_its_token(body: JsonObject) -> None:
-    token, found = unseal(seal(TOKEN, encode("doc", body)), "there")
+    token, found = unseal(seal(TOKEN, "doc", encode("doc", body)), "doc", "there")
     assert token == TOKEN
     assert json.dumps(found, sort_keys=True) == json.dumps(body, sort_keys=True)
 
 
 @given(bodies)
 def test_a_sealed_body_is_json_that_people_can_read(body: JsonObject) -> None:
-    shown = json.loads(seal(TOKEN, encode("doc", body)))
+    shown = json.loads(seal(TOKEN, "doc", encode("doc", body)))
     assert shown["body"] == json.loads(json.dumps(body))
     assert shown["token"] == TOKEN
 
@@ -37,15 +37,15 @@ def test_a_sealed_body_is_json_that_people_can_read(body: JsonObject) -> None:
 def test_g5_a_cut_or_changed_document_is_corrupt_and_names_its_place(
     body: JsonObject, data: st.DataObject
 ) -> None:
-    sealed = seal(TOKEN, encode("doc", body))
+    sealed = seal(TOKEN, "doc", encode("doc", body))
     cut = data.draw(st.integers(0, len(sealed) - 1))
     with pytest.raises(Corrupt, match=r"/there\.json"):
-        unseal(sealed[:cut], "/there.json")
+        unseal(sealed[:cut], "doc", "/there.json")
     place = data.draw(st.integers(0, len(sealed) - 1))
     changed = bytearray(sealed)
     changed[place] ^= 1
     with pytest.raises(Corrupt, match=r"/there\.json"):
-        unseal(bytes(changed), "/there.json")
+        unseal(bytes(changed), "doc", "/there.json")
 
 
 def test_equal_bodies_are_equal_bytes() -> None:
@@ -64,10 +64,27 @@ def test_what_is_no_body_is_corrupt(raw: bytes) -> None:
 
 def test_a_body_too_deep_to_write_is_invalid() -> None:
     deep: JsonObject = {"format": 1}
+    for _ in range(64):
+        encode("doc", deep)
+        deep = {"format": 1, "in": deep}
+    with pytest.raises(Invalid, match="nests deeper than 64"):
+        encode("doc", deep)
     for _ in range(100_000):
         deep = {"format": 1, "in": deep}
-    with pytest.raises(Invalid, match="JSON"):
+    with pytest.raises(Invalid):
         encode("doc", deep)
+
+
+def test_a_document_moved_to_another_key_is_corrupt() -> None:
+    sealed = seal(TOKEN, "doc", encode("doc", {"format": 1}))
+    with pytest.raises(Corrupt, match="checksum"):
+        unseal(sealed, "other", "/there.json")
+
+
+@pytest.mark.parametrize("token", ["", "x" * 32, TOKEN.upper(), TOKEN[:-1]])
+def test_a_token_that_could_not_be_read_back_is_not_written(token: str) -> None:
+    with pytest.raises(Invalid, match="32 hexadecimal digits"):
+        seal(token, "doc", b"{}")
 
 
 def test_the_limit_is_counted_in_bytes_of_utf8() -> None:

@@ -26,6 +26,22 @@ def test_names_that_look_alike_spread_evenly() -> None:
     assert max(folders.values()) < 8 * count / 65_536
 
 
+@pytest.mark.parametrize(
+    ("collection", "name"),
+    [
+        *[("", "x"), ("/q", "x"), ("q/", "x"), ("a//", "x"), ("a//b", "x"), ("50%", "x")],
+        *[("q", ""), ("q", "x" * 256), ("q" * 200, "x" * 200), ("\ud800", "x"), ("q", "\ud800")],
+    ],
+)
+def test_what_can_be_no_key_is_refused(collection: str, name: str) -> None:
+    with pytest.raises(Invalid):
+        trie_key(collection, name)
+
+
+def test_a_collection_may_have_several_parts() -> None:
+    assert parts(trie_key("a/b%2F", "x")) == ("a", "b/", "2d", "71", "x")
+
+
 def test_what_is_not_from_the_trie_is_refused() -> None:
     with pytest.raises(Invalid, match="no key of the trie"):
         trie_name("queues", "queues/00/00/somebody")
