@@ -45,13 +45,16 @@ def aligned(moment_ms: int, duration_ms: int) -> int:
 class Period:
     """Half-open event-time interval `[start_ms, end_ms)`; a day sorts before its first hour.
 
-    Raises Invalid outside the years 0001 to 9999: such a record has no folder.
+    Raises Invalid outside the years 0001 to 9999, where a record has no folder, and for a start in
+    the middle of a period.
     """
 
     start_ms: int
     kind: Kind
 
     def __post_init__(self) -> None:
+        if self.kind not in LENGTH_MS:
+            raise Invalid(f"{self.kind!r} is no kind of period: use 'hour' or 'day'")
         if not YEAR_1_MS <= self.start_ms < YEAR_10000_MS:
             raise Invalid(
                 f"event time {self.start_ms} ms is outside the years 0001 to 9999 and has no "
@@ -109,9 +112,13 @@ class Period:
 def hours_between(from_ms: int, until_ms: int) -> Iterator[Period]:
     """Every hour that shares a moment with `[from_ms, until_ms)`, in order; none if that is empty.
 
-    Lazy: one wrong moment of 1970 must not make half a million hours before anybody looks.
+    Lazy: one wrong moment of 1970 must not make half a million hours before anybody looks. Raises
+    Invalid at once, not in the middle, if some of them would be outside the calendar.
     """
-    starts = range(aligned(from_ms, HOUR_MS), until_ms, HOUR_MS) if from_ms < until_ms else ()
+    if from_ms >= until_ms:
+        return iter(())
+    first, last = Period.hour_of(from_ms), Period.hour_of(until_ms - 1)
+    starts = range(first.start_ms, last.end_ms, HOUR_MS)
     return (Period(start_ms, "hour") for start_ms in starts)
 
 
@@ -338,6 +345,8 @@ def refusals(segments: Sequence[Segment]) -> Iterator[str]:
     for segment in segments:
         if segment.pieces == ("",):
             yield "it must be relative, without empty parts: no slash at either end, no //"
+        elif not "".join(segment.pieces).strip():
+            yield "a folder name of only blanks cannot be seen"
         if segment.literals[0].startswith((".", "_")):
             yield f"readers skip folders that start with . or _: {segment.literals[0]!r}"
         literal = "".join(segment.literals)

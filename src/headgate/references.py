@@ -7,6 +7,7 @@ the moment of use, and the result is handed to a client library and to nothing e
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 from headgate.errors import Invalid
@@ -31,9 +32,17 @@ def resolve(reference: str) -> str:
             raise Invalid(f"{reference}: the variable is not set; next: export {name}=…")
         return value
     try:
-        return Path(name).expanduser().read_text("utf-8").removesuffix("\n").removesuffix("\r")
+        file = Path(name).expanduser()
+    except RuntimeError as error:
+        raise Invalid(
+            f"{reference}: nobody of that name has a home folder; next: write the path without ~"
+        ) from error
+    try:
+        return file.read_text("utf-8").removesuffix("\n").removesuffix("\r")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise Invalid(
-            f"{reference}: the file cannot be read ({reason}); next: ls -l {name}"
+            f"{reference}: the file cannot be read ({reason}); next: ls -l {shlex.quote(str(file))}"
         ) from error
+    except ValueError as error:  # a NUL, or half of a surrogate pair
+        raise Invalid(f"{reference}: no file has such a name; next: correct the path") from error

@@ -123,6 +123,26 @@ def test_a_conflict_needs_a_version_that_moved() -> None:
     assert find_violations([CREATED, refused, rival]) == []
 
 
+def test_s4_a_version_that_stands_for_two_writes_is_a_violation() -> None:
+    history = [
+        CREATED,
+        call(3, 4, "delete", "done", on="v1"),
+        call(5, 6, "create", "done", got="v1"),
+        call(7, 8, "get", "found", got="v1", value="w5"),
+    ]
+    (found,) = find_violations(history)
+    assert "stands for w1 and for w5" in str(found)
+
+
+def test_many_calls_at_once_are_judged_in_no_time() -> None:
+    """A red history must not hang the run: what changes nothing is placed without trying orders."""
+    reads = [call(3 + n, 100 + n, "get", "found", got="v1", value="w1") for n in range(40)]
+    refused = [call(50 + n, 150 + n, "create", "conflict") for n in range(40)]
+    impossible = call(300, 301, "get", "absent")
+    assert find_violations([CREATED, *reads, *refused]) == []
+    assert find_violations([CREATED, *reads, *refused, impossible])
+
+
 def test_two_winners_are_one_too_many() -> None:
     assert find_violations([CREATED, call(1, 3, "create", "done", got="v9")])
 

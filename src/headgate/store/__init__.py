@@ -90,10 +90,11 @@ class DocumentStore(Protocol):
         self, key: str, body: JsonObject, version: Version, *, timeout_ms: int = TIMEOUT_MS
     ) -> Version:
         """Raises Conflict (the version moved), Unavailable (nothing written), OutcomeUnknown,
-        Invalid."""
+        Invalid, Corrupt (what is there cannot be read)."""
 
     def delete(self, key: str, version: Version, *, timeout_ms: int = TIMEOUT_MS) -> None:
-        """Raises Conflict (the version moved), Unavailable (nothing written), OutcomeUnknown."""
+        """Raises Conflict (the version moved), Unavailable (nothing written), OutcomeUnknown,
+        Corrupt (what is there cannot be read)."""
 
     def list(
         self,

@@ -8,8 +8,8 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from headgate.ambient import Ambient
-from headgate.errors import Conflict, Corrupt, Unavailable
+from headgate.ambient import Ambient, Deadline, SystemAmbient
+from headgate.errors import Conflict, Corrupt, Invalid, Unavailable
 from headgate.store import (
     PAGE_DOCUMENTS_MAX,
     TIMEOUT_MS,
@@ -27,9 +27,10 @@ from headgate.store.url import StoreUrl
 
 
 class Shelf:
-    """What one name holds: shared by every store opened on it."""
+    """What one name holds, and its clock: shared by every store opened on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Ambient | None = None) -> None:
+        self.clock = clock or SystemAmbient()
         self.changed = threading.Condition()
         self.documents: dict[Parts, tuple[bytes, Version]] = {}
         self.ordered: list[Parts] = []
@@ -132,15 +133,16 @@ class MemoryStore:
 
     def wait(self, prefix: str, since: Mark | None, *, timeout_ms: int) -> Mark:
         below = (self._namespace, *prefix_parts(prefix))
+        deadline = Deadline(self._ambient, timeout_ms)
         with self._held(prefix, timeout_ms):
             if since is not None:
                 self._shelf.changed.wait_for(
-                    lambda: self._mark(below) != since, timeout=timeout_ms / 1000
+                    lambda: self._mark(below) != since, timeout=deadline.left_ms() / 1000
                 )
             return self._mark(below)
 
     def now_ms(self, *, timeout_ms: int = TIMEOUT_MS) -> int:
-        return self._ambient.wall_ns() // 1_000_000
+        return self._shelf.clock.wall_ns() // 1_000_000
 
     def close(self) -> None:
         """Nothing to give back: the documents belong to the name, not to who opened it."""
@@ -169,6 +171,8 @@ class MemoryStore:
 
 def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> MemoryStore:
     url.check_options()
+    if url.hosts:
+        raise Invalid("memory: has no hosts; next: write memory:NAME")
     return MemoryStore(_shelves.setdefault(url.path, Shelf()), namespace, ambient)
 
 

@@ -14,7 +14,9 @@ from headgate.store.names import key, parts
 
 def trie_key(collection: str, name: str) -> str:
     """The key of `name` in the trie below the prefix `collection`. Raises Invalid."""
-    return f"{collection}/{key(*_folders(name), name)}"
+    text = f"{collection}/{key(*_folders(name), name)}"
+    parts(text)
+    return text
 
 
 def trie_name(collection: str, found: str) -> str:

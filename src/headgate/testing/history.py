@@ -94,7 +94,23 @@ def find_violations(history: Sequence[Call]) -> list[Violation]:
     return [violation for violation in found if violation is not None]
 
 
+def _twice(key: str, calls: Sequence[Call]) -> Violation | None:
+    """A version that stands for two writes (S4): no order of calls would show it."""
+    wrote: dict[Version, str] = {}
+    for call in calls:
+        if call.version is not None:
+            value = call.value if call.verb == "get" else call.wrote
+            if wrote.setdefault(call.version, value) != value:
+                return Violation(
+                    key,
+                    f"  {_short(call.version)} stands for {wrote[call.version]} and for {value}",
+                )
+    return None
+
+
 def _check(key: str, calls: Sequence[Call]) -> Violation | None:
+    if (found := _twice(key, calls)) is not None:
+        return found
     known = sorted((c for c in calls if c.ended_ns != NEVER), key=lambda call: call.began_ns)
     open_ended = [call for call in calls if call.ended_ns == NEVER]
     # A position: how many known calls are placed without a hole, which ones beyond that (bits),
@@ -133,23 +149,37 @@ def _steps(
     first_end_ns: int,
 ) -> Iterator[tuple[int, int, int, State]]:
     low, ahead, happened, state = position
+    for index in _possible(known, low, ahead, first_end_ns):
+        fits, after = next_state(state, known[index])
+        if fits and after == state:
+            # It changes nothing, so it may as well come now: no other order has to be tried.
+            yield (*_placed(low, ahead, index), happened, state)
+            return
     for bit, call in enumerate(open_ended):
         if not happened >> bit & 1 and call.began_ns <= first_end_ns:
             fits, after = next_state(state, call)
             if fits:
                 yield low, ahead, happened | 1 << bit, after
-    for index in range(low, len(known)):
-        call = known[index]
-        if call.began_ns > first_end_ns:
-            break
-        if ahead >> (index - low) & 1:
-            continue
-        fits, after = next_state(state, call)
+    for index in _possible(known, low, ahead, first_end_ns):
+        fits, after = next_state(state, known[index])
         if fits:
-            placed, start = ahead | 1 << (index - low), low
-            while placed & 1:
-                placed, start = placed >> 1, start + 1
-            yield start, placed, happened, after
+            yield (*_placed(low, ahead, index), happened, after)
+
+
+def _possible(known: Sequence[Call], low: int, ahead: int, first_end_ns: int) -> Iterator[int]:
+    """Calls that began before any that is not placed yet has ended."""
+    for index in range(low, len(known)):
+        if known[index].began_ns > first_end_ns:
+            return
+        if not ahead >> (index - low) & 1:
+            yield index
+
+
+def _placed(low: int, ahead: int, index: int) -> tuple[int, int]:
+    ahead |= 1 << (index - low)
+    while ahead & 1:
+        low, ahead = low + 1, ahead >> 1
+    return low, ahead
 
 
 def _story(
@@ -203,6 +233,22 @@ class RecordingClient:
                 return None
             answer.update(told="found", version=found.version, value=str(found.body["value"]))
             return found.version
+
+    def look(self, keys: Sequence[str]) -> None:
+        """One listing: as if each of the keys had been read, at some instant of it."""
+        began_ns = time.monotonic_ns()
+        try:
+            page = self.store.list(timeout_ms=self._timeout_ms)
+        except Unavailable:
+            return
+        ended_ns = time.monotonic_ns()
+        found = {document.key: document for document in page.documents}
+        for key in keys:
+            call = Call(self.name, "get", key, "", None, began_ns, ended_ns, "absent", None, "")
+            if (document := found.get(key)) is not None:
+                value = str(document.body["value"])
+                call = replace(call, told="found", version=document.version, value=value)
+            self._recorder.keep(call)
 
     def create(self, key: str) -> None:
         with self._on_record("create", key, None) as answer:
@@ -266,7 +312,9 @@ def _calls_by_chance(
     while True:
         key = random.choice(keys)
         version, dice = known.get(key), random.random()
-        if dice < 0.4 or key not in known:
+        if dice < 0.05:
+            client.look(keys)
+        elif dice < 0.4 or key not in known:
             known[key] = client.get(key)
         elif version is None:
             client.create(key)

@@ -10,13 +10,14 @@ write, the answer after it.
 
 What they write lets the proof find each single write again:
 
-    counter   one document {"count": n, "by": {process: share}}. An increment is one replace, adds
-              one to the count and one to its process's share, and its number is the new count.
+    counter   one document {"count": n, "by": {process: {"share": n, "last": write}}}. An increment
+              is one replace, adds one to the count and one to its process's share, puts down its
+              own name as that process's last, and its number is the new count.
     list      entry n is the document list/<n>, made by create of the first free number; its body
               names the write.
 
 Proved is: every acknowledged write is there once, at the number its process was told; whatever else
-is there was cut off between intent and answer, at most one write for each process.
+is there was cut off between intent and answer: the last write of its process, and there by name.
 
 `judge` decides this from values alone, `writer` is one process, `crew` starts and kills them. A
 seat is one of the crew's places; when its process is killed, a new one with a new name sits down.

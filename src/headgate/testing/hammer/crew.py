@@ -7,6 +7,7 @@ killed, they notice and end.
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -41,6 +42,7 @@ KILL_PAUSE_S_MIN, KILL_PAUSE_S_MAX = 0.3, 1.0
 EMPTY_SEAT_S = 0.3  # long enough to be seen
 START_S_MAX = 60.0
 STOP_S_MAX = 30.0
+CLEAN_TRIES_MAX = 5
 
 State: TypeAlias = Literal["starting", "writing", "killed", "ended"]
 
@@ -115,15 +117,22 @@ def hammer(plan: Plan, show: Callable[[Picture], None]) -> Outcome:
 
 
 def clean_up(store: DocumentStore) -> None:
-    """Removes what the hammer wrote."""
-    for prefix in (COUNTER, LIST):
-        for page in pages(store, prefix):
-            for document in page.documents:
-                with suppress(Conflict):
-                    store.delete(document.key, document.version)
-    counter = store.get(COUNTER)
-    if counter is not None:
-        store.delete(COUNTER, counter.version)
+    """Removes what the hammer wrote: the entries of the list, and the counter.
+
+    Raises what the store raises; Conflict if somebody keeps writing.
+    """
+    for page in pages(store, LIST):
+        for document in page.documents:
+            with suppress(Conflict):  # somebody else removed it: nobody replaces an entry
+                store.delete(document.key, document.version)
+    for _ in range(CLEAN_TRIES_MAX):
+        counter = store.get(COUNTER)
+        if counter is None:
+            return
+        with suppress(Conflict):  # the last request of a killed process came late
+            store.delete(COUNTER, counter.version)
+            return
+    raise Conflict(f"{COUNTER}: is being written all the time; next: see who else uses this store")
 
 
 def read_back(store: DocumentStore) -> tuple[Counter, list[Entry]]:
@@ -201,7 +210,7 @@ class _Process:
         is_calm = self.was_killed or self._popen.returncode in (0, -signal.SIGTERM)
         if is_calm or diary.complaints:
             return diary
-        words = f"process {self.name} broke down; next: cat {self._errors}"
+        words = f"process {self.name} broke down; next: cat {shlex.quote(str(self._errors))}"
         return replace(diary, complaints=(words,))
 
     def close(self) -> None:

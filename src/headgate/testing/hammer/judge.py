@@ -6,6 +6,7 @@ Values in, values out: a planted bug can be shown to it without any process.
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import TypeAlias
 
 COUNTER = "counter"
@@ -22,7 +23,7 @@ class Diary:
     process: str
     was_killed: bool
     intents: Mapping[str, str]  # write -> COUNTER or LIST
-    acks: Mapping[str, int]  # write -> the count, or the entry's number
+    acks: Mapping[str, int]  # write -> the count, or the entry's number; in the order it was told
     refused: frozenset[str] = frozenset()
     unknown: frozenset[str] = frozenset()
     complaints: tuple[str, ...] = ()  # broken promises that it saw itself, or how it broke down
@@ -37,9 +38,17 @@ class Diary:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What one process added to the counter."""
+
+    count: int = 0
+    last: str = ""  # write; it says whether one that was cut off has happened
+
+
+@dataclass(frozen=True, slots=True)
 class Counter:
     count: int
-    by: Mapping[str, int]  # process -> its share
+    by: Mapping[str, Share]  # process -> its share
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +112,18 @@ def judge(diaries: Sequence[Diary], counter: Counter, entries: Sequence[Entry]) 
 def _diary_problems(diaries: Sequence[Diary]) -> Iterator[str]:
     for diary in diaries:
         yield from diary.complaints  # whoever has one stopped in the middle of a write
-        silent = (diary.cut_off(COUNTER) | diary.cut_off(LIST)) - diary.unknown
-        if len(silent) > (diary.was_killed or bool(diary.complaints)):  # one write at a time
-            yield f"process {diary.process} left {len(silent)} writes without an answer"
+        for write in sorted((diary.acks.keys() | diary.refused | diary.unknown) - {*diary.intents}):
+            yield f"invented: process {diary.process} has an answer to {write}, which it never tried"
+        for target in (COUNTER, LIST):
+            for (_, before), (write, at) in pairwise(diary.acked(target).items()):
+                if at <= before:
+                    yield f"lost or twice: write {write} was told {at:,} after {before:,}"
+        unanswered = diary.cut_off(COUNTER) | diary.cut_off(LIST)
+        may_be_cut_off = diary.was_killed or bool(diary.complaints or diary.unknown)
+        if len(unanswered) > may_be_cut_off:  # one write at a time
+            yield f"process {diary.process} left {len(unanswered)} writes without an answer"
+        elif unanswered - {*islice(reversed(diary.intents), 1)}:
+            yield f"process {diary.process} went on after a write without an answer"
 
 
 def _counter_problems(diaries: Sequence[Diary], counter: Counter) -> Iterator[str]:
@@ -114,20 +132,34 @@ def _counter_problems(diaries: Sequence[Diary], counter: Counter) -> Iterator[st
         yield f"lost: {told[at]} increments were each told that they made the counter {at:,}"
     if told and max(told) > counter.count:
         yield f"lost: an increment was told {max(told):,}, and the counter is at {counter.count:,}"
-    shares = sum(counter.by.values())
+    shares = sum(share.count for share in counter.by.values())
     if shares != counter.count:
         yield f"lost or twice: the counter is at {counter.count:,}, its shares add up to {shares:,}"
     for process in sorted(counter.by.keys() - {diary.process for diary in diaries}):
         yield f"invented: nobody started process {process}, and it has a share in the counter"
     for diary in diaries:
-        share, acked = counter.by.get(diary.process, 0), len(diary.acked(COUNTER))
-        if share < acked:
-            yield f"lost: {acked - share} of {acked} increments of process {diary.process}"
-        if share > acked + len(diary.cut_off(COUNTER)):
-            yield (
-                f"twice: process {diary.process} was told yes {acked} times, "
-                f"and the counter has {share} increments of it"
-            )
+        yield from _share_problems(diary, counter.by.get(diary.process, Share()))
+
+
+def _share_problems(diary: Diary, share: Share) -> Iterator[str]:
+    made = list(diary.acked(COUNTER))
+    if share.last in diary.cut_off(COUNTER):
+        made.append(share.last)
+    if share.count < len(made):
+        yield (
+            f"lost: {len(made) - share.count} of {len(made)} increments of process {diary.process}"
+        )
+    if share.count > len(made):
+        yield (
+            f"twice: process {diary.process} made {len(made)} increments, "
+            f"and the counter has {share.count} of it"
+        )
+    last = made[-1] if made else ""
+    if share.last != last:
+        yield (
+            f"lost or twice: the last increment of process {diary.process} is {last or 'none'}, "
+            f"and the counter says {share.last or 'none'}"
+        )
 
 
 def _list_problems(diaries: Sequence[Diary], entries: Sequence[Entry]) -> Iterator[str]:

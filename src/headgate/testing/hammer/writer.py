@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Protocol
 
 from headgate.errors import Conflict, HeadgateError, OutcomeUnknown, Unavailable
-from headgate.store import DocumentStore, JsonObject, Version
+from headgate.store import DocumentStore, JsonObject, JsonValue, Version
 from headgate.store.names import key
 from headgate.store.registry import open_store
-from headgate.testing.hammer.judge import COUNTER, LIST, Counter
+from headgate.testing.hammer.judge import COUNTER, LIST, Counter, Share
 
 LIFE_S_MAX = 3_600.0
 UNAVAILABLE_PAUSE_S = 0.1
@@ -39,7 +39,7 @@ class Writer:
         self._pen = pen
         self._may_go_on = may_go_on
         self._writes = 0
-        self._share = 0  # of the counter
+        self._share = Share()  # of the counter
         self._number = 1  # of the list's entry to try next
         self._conflicts = 0
         self._doubts = 0
@@ -54,7 +54,7 @@ class Writer:
             self._conflicts, self._doubts, self._is_in_doubt = 0, 0, False
             self._pen(intent=write, on=target)
             try:
-                at = self._increment() if target == COUNTER else self._append(write)
+                at = self._increment(write) if target == COUNTER else self._append(write)
             except TimeIsOver:
                 answer: dict[str, str | int] = {
                     "unknown" if self._is_in_doubt else "refused": write
@@ -63,7 +63,8 @@ class Writer:
                 answer = {"ack": write, "on": target, "at": at}
             self._pen(**answer, conflicts=self._conflicts, doubts=self._doubts)
 
-    def _increment(self) -> int:
+    def _increment(self, write: str) -> int:
+        mine = Share(self._share.count + 1, write)  # once it has happened
         count, base = 0, Version("")  # of the last try
         while True:  # ends with the time
             with self._patience():
@@ -71,21 +72,21 @@ class Writer:
                 if found is None:
                     raise BrokenPromise("lost: the counter is gone")
                 counter = counter_from(found.body)
-                share = counter.by.get(self._process, 0)
-                if self._is_in_doubt and share == self._share + 1:
-                    self._share = share
+                share = counter.by.get(self._process, Share())
+                if self._is_in_doubt and share == mine:
+                    self._share = mine
                     return count
                 if share != self._share:
                     raise BrokenPromise(
-                        f"lost or twice: process {self._process} made {self._share} increments, "
-                        f"and the counter has {share} of it"
+                        f"lost or twice: process {self._process} made {_words(self._share)}, "
+                        f"and the counter has {_words(share)} of it"
                     )
                 if found.version != base:
                     self._is_in_doubt = False  # that try's version has moved: it cannot happen
                 count, base = counter.count + 1, found.version
-                by = {**counter.by, self._process: share + 1}
+                by = {**counter.by, self._process: mine}
                 self._store.replace(COUNTER, counter_body(Counter(count, by)), base)
-                self._share += 1
+                self._share = mine
                 return count
 
     def _append(self, write: str) -> int:
@@ -140,14 +141,27 @@ class BrokenPromise(Exception):
 
 
 def counter_body(counter: Counter) -> JsonObject:
-    return {"format": 1, "count": counter.count, "by": {**counter.by}}
+    by = {name: {"share": share.count, "last": share.last} for name, share in counter.by.items()}
+    return {"format": 1, "count": counter.count, "by": by}
 
 
 def counter_from(body: JsonObject) -> Counter:
-    count, by = body["count"], body["by"]
-    if not isinstance(count, int) or not isinstance(by, dict):
-        raise BrokenPromise(f"invented: nobody wrote such a counter: {body}")
-    return Counter(count, {process: int(str(share)) for process, share in by.items()})
+    """Raises BrokenPromise."""
+    match body:
+        case {"count": int(count), "by": dict(by)}:
+            return Counter(count, {name: _share_from(share) for name, share in by.items()})
+    raise BrokenPromise(f"invented: nobody wrote such a counter: {body}")
+
+
+def _share_from(body: JsonValue) -> Share:
+    match body:
+        case {"share": int(count), "last": str(last)}:
+            return Share(count, last)
+    raise BrokenPromise(f"invented: nobody wrote such a share of the counter: {body}")
+
+
+def _words(share: Share) -> str:
+    return f"{share.count} increments" + (f", the last one {share.last}" if share.last else "")
 
 
 def entry_key(number: int) -> str:
