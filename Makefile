@@ -31,8 +31,9 @@ lock:                   # after a change of dependencies; never by itself: a clo
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 .venv/ready: pyproject.toml constraints.txt
-	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "headgate needs Python 3.11 or newer as python3; next: apt-get install python3.11 python3.11-venv" >&2; exit 1; }
-	python3 -m venv .venv || { echo "next: apt-get install python3-venv" >&2; exit 1; }
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Headgate needs Python 3.11 or newer as python3; next: apt-get install python3 python3-venv" >&2; exit 1; }
+	@python3 -m venv .venv || { echo "next: apt-get install python3-venv" >&2; exit 1; }
 	@echo "installing Python packages into .venv (about 500 MB with PySpark, a minute or two)"
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
-	touch $@
+	@$(BIN)/pip install -q --disable-pip-version-check --use-pep517 -c constraints.txt -e '.[all,dev]'
+	@touch $@

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -150,16 +151,71 @@ def test_s9_ls_marks_a_damaged_document_and_goes_on(state: str) -> None:
     file = damage(state, "1")
 
     done = headgate("store", "ls", state)
-    as_json = headgate("store", "ls", state, "orders/1", "--json")
-    listed = rows(headgate("store", "ls", state, "--json").stdout)
+    as_json = headgate("store", "ls", state, "--json")
 
-    assert done.returncode == as_json.returncode == 0
+    assert (done.returncode, as_json.returncode, as_json.stderr) == (4, 4, "")
     assert re.search(r"damaged +orders/1\n", done.stdout)
     assert "orders/2" in done.stdout
-    assert "1 damaged" in done.stderr
-    (row,) = [row for row in listed if row["damaged"]]
+    assert done.stderr == f"1 damaged; next: headgate store get {state} orders/1\n"
+    assert len(rows(as_json.stdout)) == 3
+    (row,) = [row for row in rows(as_json.stdout) if row["damaged"]]
     assert (row["key"], row["version"]) == ("orders/1", None)
     assert str(file) in str(row["damaged"])
+
+
+def test_ls_of_what_is_not_damaged_is_0(state: str) -> None:
+    damage(state, "1")
+
+    assert headgate("store", "ls", state, "a%2Fb").returncode == 0
+    assert headgate("store", "ls", state, "--limit", "1").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["1", "-1"])
+def test_s9_the_command_that_ls_prints_can_be_copied_into_a_shell(
+    tmp_path: Path, name: str
+) -> None:
+    url = f"file:{tmp_path}/my state"
+    with closing(open_store(url, "$HOME; x")) as store:
+        store.create(key(name), {"format": 1})
+    damage(url, name)
+
+    done = headgate("store", "ls", url, "--namespace", "$HOME; x")
+    (command,) = re.findall("next: headgate (.*)", done.stderr)
+
+    assert "--namespace '$HOME; x'" in command
+    assert headgate(*shlex.split(command)).returncode == 4
+
+
+def test_ls_in_a_folder_that_does_not_exist_says_so(tmp_path: Path) -> None:
+    done = headgate("store", "ls", f"file:{tmp_path}/sttae")
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == [
+        "no documents in namespace default",
+        "this folder does not exist yet; the first write makes it",
+    ]
+    assert headgate("store", "ls", f"file:{tmp_path}/sttae", "--json").stderr == ""
+
+
+def test_ls_says_what_a_backend_remarks_when_nothing_is_found(
+    tmp_path: Path, installed: str
+) -> None:
+    url = f"careless:{tmp_path}/state"
+
+    assert "this one forgets" in headgate("store", "ls", url, PYTHONPATH=installed).stderr
+    with closing(open_store(f"file:{tmp_path}/state")) as store:
+        store.create("x", {"format": 1})
+    assert headgate("store", "ls", url, PYTHONPATH=installed).stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["ls"], ["ls", f"x{ESCAPE}[31m"], ["get", f"x{ESCAPE}"]])
+def test_what_would_move_the_cursor_is_not_repeated(state: str, arguments: list[str]) -> None:
+    verb, *rest = arguments
+
+    done = headgate("store", verb, state, *rest, "--namespace", f"n{ESCAPE}[2J")
+
+    assert "n\\u001b[2J" in done.stderr
+    assert ESCAPE not in done.stderr
 
 
 def test_get_shows_the_body_on_stdout_and_the_version_on_stderr(state: str) -> None:
@@ -391,6 +447,8 @@ def test_g5_processes_killed_with_9_lose_and_double_nothing() -> None:
     assert "seed 1)" in done.stderr
     assert "0 of 3 s" in done.stderr
     assert ESCAPE not in done.stdout + done.stderr
+    assert "headgate store --help" in done.stdout
+    assert ".md" not in done.stdout  # there are no docs where it was only installed
     (folder,) = re.findall(r"file:(\S+)/state", done.stderr)
     assert not Path(folder).exists()
 
@@ -401,7 +459,7 @@ def test_demo_keeps_its_documents_and_says_how_to_look_at_them(tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     (command,) = re.findall(r"headgate (store get \S+ counter)", done.stdout)
     counter = json.loads(headgate(*command.split()).stdout)
-    assert counter["count"] == sum(counter["by"].values())
+    assert counter["count"] == sum(process["share"] for process in counter["by"].values())
     (diaries,) = re.findall(r"ls (\S+/diaries)", done.stdout)
     assert len(list(Path(diaries).glob("*.diary"))) >= 2
 

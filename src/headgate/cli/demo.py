@@ -17,9 +17,10 @@ from rich.text import Text
 
 from headgate.ambient import SystemAmbient
 from headgate.cli import console
-from headgate.cli.store import namespace_option
+from headgate.cli.store import command
 from headgate.store.registry import open_store
 from headgate.testing.hammer.crew import Outcome, Picture, Plan, clean_up, hammer
+from headgate.testing.hammer.judge import COUNTER, LIST
 
 STATES = {"starting": "yellow", "writing": "green", "killed": "bold red", "ended": "dim"}
 PROBLEMS_SHOWN = 10
@@ -160,10 +161,10 @@ def _tell(plan: Plan, outcome: Outcome, is_kept: bool) -> None:
         for line in _reasons(outcome):
             out.print(f"  {line}")
     out.print("\nnext", style="bold")
-    commands = _next(plan, is_kept)
-    width = max(len(command) for command, _ in commands)
-    for command, words in commands:
-        out.print(Text.assemble((f"  {command:{width}}", "cyan"), f"  {words}"))
+    lines = _next(plan, is_kept)
+    width = max(len(line) for line, _ in lines)
+    for line, words in lines:
+        out.print(Text.assemble((f"  {line:{width}}", "cyan"), f"  {words}"))
 
 
 def _numbers(outcome: Outcome) -> Iterator[tuple[float, str]]:
@@ -195,14 +196,15 @@ def _reasons(outcome: Outcome) -> Iterator[str]:
 
 def _next(plan: Plan, is_kept: bool) -> list[tuple[str, str]]:
     doctor = ("headgate doctor store file:./state", "asks whether a store of yours is safe")
-    readme = ("less README.md docs/howto/check-a-store.md", "reads on")
+    kinds = ("headgate store --help", "names the kinds of stores")
     if not is_kept:
-        return [("headgate demo --keep", "keeps the documents to look at"), doctor, readme]
-    url, namespace = shlex.quote(plan.url), namespace_option(plan.namespace)
+        return [("headgate demo --keep", "keeps the documents to look at"), doctor, kinds]
+    where = plan.url, plan.namespace
     return [
-        (f"headgate store get {url} counter{namespace}", "shows the counter"),
-        (f"headgate store ls {url} list{namespace} --limit 10", "shows entries of the list"),
-        (f"ls {plan.diaries}", "has the diary of each process"),
-        (f"rm -r {plan.diaries.parent}", "when you have seen enough"),
+        (command("get", *where, COUNTER), "shows the counter"),
+        (f"{command('ls', *where, LIST)} --limit 10", "shows entries of the list"),
+        (shlex.join(["ls", str(plan.diaries)]), "has the diary of each process"),
+        (shlex.join(["rm", "-r", str(plan.diaries.parent)]), "when you have seen enough"),
         doctor,
+        kinds,
     ]

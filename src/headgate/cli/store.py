@@ -14,6 +14,7 @@ from headgate.store import PAGE_DOCUMENTS_MAX, Damaged, Document, DocumentStore,
 from headgate.store.codec import encode
 from headgate.store.names import parts
 from headgate.store.pages import pages
+from headgate.store.probe import remarks
 from headgate.store.registry import open_store
 
 VERSION_LETTERS = 12
@@ -54,29 +55,40 @@ def list_documents(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List documents: bytes, version, key."""
+    """List documents: bytes, version, key.
+
+    Exit code 4: all were listed, and some of them are damaged.
+    """
     out = console.results()
-    damaged = listed = 0
+    listed = damaged = 0
+    first_damaged = ""
     with closing(open_store(url, namespace)) as store:
         for entry in islice(_entries(store, prefix, limit or PAGE_DOCUMENTS_MAX), limit):
             listed += 1
-            damaged += isinstance(entry, Damaged)
+            if isinstance(entry, Damaged):
+                damaged += 1
+                first_damaged = first_damaged or entry.key
             if as_json:
                 typer.echo(console.json_line(_as_json(entry)))
             elif out.is_terminal:
                 out.print(_as_text(entry))
             else:  # the same without styles, and much faster
                 typer.echo(_as_text(entry).plain)
-    if as_json:
-        return
-    if not listed:
-        below = f" below {prefix}" if prefix else ""
-        console.talk().print(f"no documents{below} in namespace {namespace}", style="dim")
-    if damaged:
-        console.talk().print(
-            f"{damaged} damaged; next: headgate store get {shlex.quote(url)} KEY says where",
-            style="red",
-        )
+    if not listed and not as_json:
+        _say_that_nothing_is_there(url, prefix, namespace)
+    if damaged and not as_json:
+        look = command("get", url, namespace, first_damaged)
+        console.talk().print(f"{damaged:,} damaged; next: {look}", style="red")
+    raise typer.Exit(4 if damaged else 0)
+
+
+def _say_that_nothing_is_there(url: str, prefix: str, namespace: str) -> None:
+    talk = console.talk()
+    below = f" below {prefix}" if prefix else ""
+    words = f"no documents{below} in namespace {namespace}"
+    talk.print(console.printable(words), style="dim")
+    for remark in remarks(url):  # a folder that does not exist yet may be a slip of the pen
+        talk.print(console.printable(remark.words), style="yellow")
 
 
 @app.command("get")
@@ -90,10 +102,8 @@ def get_document(
     with closing(open_store(url, namespace)) as store:
         found = store.get(key)
     if found is None:
-        console.talk().print(
-            f"there is no document {console.printable(key)} in namespace {namespace}; "
-            f"next: headgate store ls {shlex.quote(url)}{namespace_option(namespace)}"
-        )
+        words = f"there is no document {key} in namespace {namespace}"
+        console.talk().print(f"{console.printable(words)}; next: {command('ls', url, namespace)}")
         raise typer.Exit(1)
     if as_json:
         value: JsonObject = {"key": key, "version": found.version, "body": found.body}
@@ -137,5 +147,11 @@ def _as_text(entry: Document | Damaged) -> Text:
     return Text.assemble((size, "cyan"), "  ", (f"{version:{VERSION_LETTERS}}", "dim"), "  ", key)
 
 
-def namespace_option(namespace: str) -> str:
-    return "" if namespace == "default" else f" --namespace {shlex.quote(namespace)}"
+def command(verb: str, url: str, namespace: str, *words: str) -> str:
+    """A command of this group, for a person to copy into a shell."""
+    named = [] if namespace == "default" else ["--namespace", namespace]
+    if any(word.startswith("-") for word in words):  # a key like this looks like an option
+        arguments = [*named, "--", url, *words]
+    else:
+        arguments = [url, *words, *named]
+    return console.printable(shlex.join(["headgate", "store", verb, *arguments]))

@@ -26,6 +26,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -244,7 +245,7 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> ZooKeeperStore:
     if (user is None) != (password is None):
         raise Invalid(f"{url.shown}: user and password need each other; next: give both, or none")
     if ca is not None and not Path(ca).is_file():
-        raise Invalid(f"{url.shown}: option 'ca' names no file; next: ls -l {ca}")
+        raise Invalid(f"{url.shown}: option 'ca' names no file; next: ls -l {quote(ca)}")
     handler = SequentialThreadingHandler()
     handler.select = _select
     try:

@@ -49,7 +49,7 @@ Break = Callable[[DocumentStore], DocumentStore]
 def report_on(broken: Break, ambient: ManualAmbient | None = None) -> ProbeReport:
     """Both handles are broken alike, and nothing may be left behind."""
     ambient = ambient or ManualAmbient()
-    behind = MemoryStore(Shelf(), "default", ambient)
+    behind = MemoryStore(Shelf(ambient), "default", ambient)
     store = broken(behind)
     report = probe(store, store, ambient, str)
     assert behind.list().documents == ()
@@ -229,7 +229,7 @@ class GoesAwayInTheMiddle(ForwardingStore):
 def test_a_healthy_store_is_safe_to_use() -> None:
     asked: list[str] = []
     ambient = ManualAmbient()
-    store = MemoryStore(Shelf(), "default", ambient)
+    store = MemoryStore(Shelf(ambient), "default", ambient)
 
     report = probe(store, store, ambient, asked.append)
 
@@ -322,7 +322,7 @@ def test_a_slow_store_is_a_warning_with_its_median() -> None:
 
 def test_a_store_that_goes_away_gives_no_verdict_and_what_was_written_is_removed() -> None:
     ambient = ManualAmbient()
-    behind = MemoryStore(Shelf(), "default", ambient)
+    behind = MemoryStore(Shelf(ambient), "default", ambient)
     store = GoesAwayInTheMiddle(behind)
 
     with pytest.raises(Unavailable, match="nobody answers"):
@@ -346,7 +346,7 @@ def test_documents_that_cannot_be_removed_are_a_warning() -> None:
             return super().list(prefix, after=after, limit=limit, timeout_ms=timeout_ms)
 
     ambient = ManualAmbient()
-    store = KeepsEverythingAtTheEnd(MemoryStore(Shelf(), "default", ambient))
+    store = KeepsEverythingAtTheEnd(MemoryStore(Shelf(ambient), "default", ambient))
 
     report = probe(store, store, ambient, str)
 

@@ -6,7 +6,7 @@ Values in, values out: a planted bug can be shown to it without any process.
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TypeAlias
 
 COUNTER = "counter"
@@ -112,8 +112,9 @@ def judge(diaries: Sequence[Diary], counter: Counter, entries: Sequence[Entry]) 
 def _diary_problems(diaries: Sequence[Diary]) -> Iterator[str]:
     for diary in diaries:
         yield from diary.complaints  # whoever has one stopped in the middle of a write
-        for write in sorted((diary.acks.keys() | diary.refused | diary.unknown) - {*diary.intents}):
-            yield f"invented: process {diary.process} has an answer to {write}, which it never tried"
+        answered = diary.acks.keys() | diary.refused | diary.unknown
+        for write in sorted(answered - diary.intents.keys()):
+            yield f"invented: process {diary.process} was answered {write}, which it never tried"
         for target in (COUNTER, LIST):
             for (_, before), (write, at) in pairwise(diary.acked(target).items()):
                 if at <= before:
@@ -122,7 +123,7 @@ def _diary_problems(diaries: Sequence[Diary]) -> Iterator[str]:
         may_be_cut_off = diary.was_killed or bool(diary.complaints or diary.unknown)
         if len(unanswered) > may_be_cut_off:  # one write at a time
             yield f"process {diary.process} left {len(unanswered)} writes without an answer"
-        elif unanswered - {*islice(reversed(diary.intents), 1)}:
+        elif not unanswered <= {*list(diary.intents)[-1:]}:
             yield f"process {diary.process} went on after a write without an answer"
 
 

@@ -141,7 +141,9 @@ class BrokenPromise(Exception):
 
 
 def counter_body(counter: Counter) -> JsonObject:
-    by = {name: {"share": share.count, "last": share.last} for name, share in counter.by.items()}
+    by: JsonObject = {
+        process: {"share": share.count, "last": share.last} for process, share in counter.by.items()
+    }
     return {"format": 1, "count": counter.count, "by": by}
 
 
@@ -149,7 +151,7 @@ def counter_from(body: JsonObject) -> Counter:
     """Raises BrokenPromise."""
     match body:
         case {"count": int(count), "by": dict(by)}:
-            return Counter(count, {name: _share_from(share) for name, share in by.items()})
+            return Counter(count, {process: _share_from(share) for process, share in by.items()})
     raise BrokenPromise(f"invented: nobody wrote such a counter: {body}")
 
 

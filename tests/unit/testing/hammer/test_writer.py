@@ -8,8 +8,16 @@ from headgate.ambient import SystemAmbient
 from headgate.store import TIMEOUT_MS, DocumentStore, JsonObject, Version
 from headgate.store.memory import MemoryStore, Shelf
 from headgate.testing.hammer.crew import read_back
-from headgate.testing.hammer.judge import COUNTER, Counter, Diary, Verdict, judge, read_diary
-from headgate.testing.hammer.writer import BrokenPromise, Writer, counter_body
+from headgate.testing.hammer.judge import (
+    COUNTER,
+    Counter,
+    Diary,
+    Share,
+    Verdict,
+    judge,
+    read_diary,
+)
+from headgate.testing.hammer.writer import BrokenPromise, Writer, counter_body, counter_from
 from headgate.testing.planted import (
     AnswersConflictAsSuccess,
     AnswersLostReplyAsFailure,
@@ -129,6 +137,33 @@ def test_a_newcomer_finds_the_end_of_a_long_list() -> None:
     newcomer.write(2)
 
     assert newcomer.diary().acks["2.1-2"] == 76
+
+
+def test_the_counter_names_the_last_increment_of_each_process() -> None:
+    store = MemoryStore(Shelf(), "default", SystemAmbient())
+    store.create(COUNTER, counter_body(Counter(0, {})))
+
+    for process, count in (("1.1", 3), ("2.1", 2)):
+        Hand(store, process).write(count)
+
+    counter, _ = read_back(store)
+    assert counter == Counter(3, {"1.1": Share(2, "1.1-3"), "2.1": Share(1, "2.1-1")})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"count": 1},
+        {"count": "1", "by": {}},
+        {"count": 1, "by": {"1.1": 1}},
+        {"count": 1, "by": {"1.1": {"share": 1}}},
+        {"count": 1, "by": {"1.1": {"share": "1", "last": "1.1-1"}}},
+    ],
+)
+def test_planted_a_counter_that_nobody_wrote_is_a_broken_promise(body: JsonObject) -> None:
+    with pytest.raises(BrokenPromise, match="invented"):
+        counter_from(body)
 
 
 def test_a_writer_that_is_stopped_before_its_try_writes_down_a_refusal() -> None:
