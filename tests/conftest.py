@@ -28,12 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="only what chance decides, many times; the result goes to FILE",
     )
+    parser.addoption("--rounds", type=int, default=20, help="how often, with --soak")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     file = config.getoption("--soak")
     if file is not None:
-        config.pluginmanager.register(Soak(Path(file), config.getoption("--backend")))
+        backend, rounds = config.getoption("--backend"), config.getoption("--rounds")
+        config.pluginmanager.register(Soak(Path(file), backend, rounds))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks.report import machine, versions
 
-ROUNDS = 20
 BY_CHANCE = (  # parts of the names of tests whose course differs from run to run
     "histories_are_linearizable",
     "lost_wake_ups_only_delay",
@@ -30,9 +29,10 @@ def is_by_chance(name: str) -> bool:
 class Soak:
     """A plugin of one run."""
 
-    def __init__(self, file: Path, backend: str) -> None:
+    def __init__(self, file: Path, backend: str, rounds: int) -> None:
         self._file = file
         self._backend = backend
+        self._rounds = rounds
         self._passed: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._seconds = 0.0
@@ -40,7 +40,7 @@ class Soak:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if is_by_chance(metafunc.function.__name__):
             metafunc.fixturenames.append("soak_round")
-            metafunc.parametrize("soak_round", range(ROUNDS))
+            metafunc.parametrize("soak_round", range(self._rounds))
 
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
@@ -60,7 +60,7 @@ class Soak:
     def pytest_sessionfinish(self) -> None:
         kept = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
         kept[self._backend] = {
-            "rounds": ROUNDS,
+            "rounds": self._rounds,
             "passed": sum(self._passed.values()),
             "failed": sum(self._failed.values()),
             "seconds": round(self._seconds),
