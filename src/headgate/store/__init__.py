@@ -60,7 +60,8 @@ class DocumentStore(Protocol):
     S2  create() takes effect only while there is no document of that key; replace() and delete()
         only while the given version is current. Of several at once, exactly one does.
     S3  get() and list() show every write that was acknowledged before they were called.
-    S4  A version that was replaced or deleted never becomes current again, even if its key does.
+    S4  A version that was replaced or deleted never becomes current again, even if its key does. No
+        other document ever has it.
     S5  A write whose outcome is not known raises OutcomeUnknown, never a guess. After Conflict,
         Unavailable and Invalid nothing of that call was written, and nothing will be.
     S6  list() gives every document below a prefix, with body and version, in the order of the keys'
@@ -69,7 +70,8 @@ class DocumentStore(Protocol):
         everywhere (`names`, `codec`), and what is beyond them is Invalid. What comes back is
         what was written.
     S8  wait() returns once something below the prefix was written after its mark was taken, or once
-        its time is over. It may return too early, never with an error because nothing happened.
+        its time is over. It blocks; now and then it may return too early. That nothing happened is
+        no error, and without any time left it is a look.
     S9  A damaged document makes get() raise Corrupt and shows as damaged in list(). Both name the
         place. No other document is concerned.
     S10 Every call ends within its time limit, and a store that was out of reach is used again,
@@ -77,7 +79,7 @@ class DocumentStore(Protocol):
     S11 now_ms() is the clock that all who share this store can compare theirs with.
     S12 Namespaces do not see each other.
 
-    All methods may be called from several threads.
+    All methods may be called from several threads. A closed store is not used again.
     """
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:

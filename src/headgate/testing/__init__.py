@@ -23,4 +23,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__} has no {name}")
     from importlib import import_module
 
+    import pytest
+
+    # Before the suite is imported: else its asserts say that something is wrong, and not what.
+    pytest.register_assert_rewrite("headgate.testing.contract", "headgate.testing.racing")
     return getattr(import_module(_HOMES[name]), name)

@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 
@@ -116,12 +117,16 @@ class Limits(ContractBase):
         ids=lambda name: ascii(name[:12]),
     )
     def test_s7_what_is_no_key_is_refused(self, store: DocumentStore, name: str) -> None:
-        for refused in (
+        calls: list[Callable[[], object]] = [
             lambda: store.get(name),
             lambda: store.create(name, numbered(1)),
             lambda: store.replace(name, numbered(1), Version("v")),
             lambda: store.delete(name, Version("v")),
-        ):
+        ]
+        if name:  # an empty prefix is everything
+            calls += [lambda: store.list(name), lambda: store.list(after=name)]
+            calls += [lambda: store.wait(name, None, timeout_ms=0)]
+        for refused in calls:
             with pytest.raises(Invalid):
                 refused()
         assert store.list().documents == ()

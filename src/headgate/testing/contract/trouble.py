@@ -63,14 +63,18 @@ class Trouble(ContractBase):
             lambda: store.wait("", None, timeout_ms=SHORT_MS),
         ]
         with harness.outage(outage):
+            errors = []
             for call in refused:
-                with pytest.raises((Unavailable, OutcomeUnknown)):
+                with pytest.raises((Unavailable, OutcomeUnknown)) as caught:
                     in_background(call).result(ANSWER_S)
+                errors.append(caught.type)
             for call in may_work:
                 try:
                     in_background(call).result(ANSWER_S)
                 except (Unavailable, OutcomeUnknown):
                     continue
+        if errors[1] is Unavailable:
+            assert eventually(lambda: store.get("other", timeout_ms=SHORT_MS)) is None, "S5"
         # The same client, not opened anew. What was unknown may have happened: read first.
         for number in range(2, 5):
             found = eventually(lambda: store.get("doc", timeout_ms=SHORT_MS))
@@ -103,6 +107,8 @@ class Trouble(ContractBase):
             other = b.create("doc", numbered(2))
             with pytest.raises(Conflict):
                 b.replace("doc", numbered(3), version)
+            with pytest.raises(Conflict):
+                b.delete("doc", version)
             b.delete("doc", other)
             assert present(a.get("doc")) == Document("doc", numbered(1), version)
 

@@ -102,6 +102,25 @@ class Writes(ContractBase):
                 None if verb == "delete" else won[0]
             )
 
+    def test_s2_one_client_serves_many_threads(self, store: DocumentStore) -> None:
+        """Each in a corner of its own, and all at once: nobody gets another one's answer."""
+
+        def work(corner: int) -> None:
+            for n in range(8):
+                name = f"corner-{corner}/{n}"
+                version = store.create(name, numbered(corner))
+                version = store.replace(name, numbered(corner * 100 + n), version)
+                assert store.get(name) == Document(name, numbered(corner * 100 + n), version)
+                assert store.list(f"corner-{corner}").documents[-1].key == name
+                if n % 2:
+                    store.delete(name, version)
+                    assert store.get(name) is None
+
+        for running in [in_background(work, corner) for corner in range(6)]:
+            running.result(PATIENCE_S)
+        left = [document.key for document in store.list().documents]
+        assert left == [f"corner-{corner}/{n}" for corner in range(6) for n in (0, 2, 4, 6)]
+
     def test_l5_a_conflict_in_every_write_loses_nothing(self, opened: Opened) -> None:
         stores = [opened() for _ in range(5)]
         stores[0].create("list", {"format": 1, "items": []})
@@ -187,6 +206,8 @@ class Writes(ContractBase):
         until(all_made(self.history_calls), within_s=PATIENCE_S)
         with self._trouble(harness, disturbance):
             until(all_made(20), within_s=TROUBLE_S)
+            if disturbance not in ("calm", "reply lost"):  # moments are no trouble
+                until(running.done, within_s=2)
         # And a little after it is healed, so that the way back is seen, too.
         goal.update({client: calls + 30 for client, calls in made.items()})
         running.result(2 * PATIENCE_S)
