@@ -91,7 +91,8 @@ def read_only(tmp_path: Path) -> Path:
 
 
 def test_a_read_only_folder_is_invalid_and_says_where(read_only: Path) -> None:
-    said = as_nobody(lambda: open_store(f"file:{read_only}", "new").create("doc", BODY))
+    store = open_store(f"file:{read_only}", "new")
+    said = as_nobody(lambda: store.create("doc", BODY))
     assert said.startswith("Invalid: ")
     assert "not allowed" in said
     assert f"ls -ld {read_only}" in said
