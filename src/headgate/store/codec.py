@@ -12,12 +12,16 @@ import json
 import re
 
 from headgate.errors import Corrupt, Invalid
-from headgate.store import JsonObject, JsonValue
+from headgate.store import JsonObject
 
 BODY_BYTES_MAX = 1_000_000  # ZooKeeper refuses a request from 1,048,575 bytes on
 DEPTH_MAX = 64  # what nests deeper can be written, and then not be read where less stack is left
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
+)
 
 _SEALED = re.compile(
     rb'\{"document":1,"token":"([0-9a-f]{32})","sha256":"([0-9a-f]{64})","body":(.*)\}\n', re.DOTALL
@@ -26,20 +30,11 @@ _SEALED = re.compile(
 
 def encode(key: str, body: JsonObject) -> bytes:
     """Raises Invalid if this is no body, or too large a one."""
+    _check_shape(key, body, DEPTH_MAX)
     try:
-        text = json.dumps(
-            body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
-        raw = text.encode("utf-8")
-        is_faithful = json.loads(text) == body
-    except (TypeError, ValueError, RecursionError) as error:
+        raw = _ENCODER.encode(body).encode("utf-8")
+    except ValueError as error:  # not a number, a lone surrogate, too many digits
         raise Invalid(f"{key}: the body cannot be written as JSON: {error}") from error
-    if not is_faithful:
-        raise Invalid(
-            f"{key}: the body would come back changed; use only lists, dicts with text keys"
-        )
-    if not _is_shallow(body, DEPTH_MAX):
-        raise Invalid(f"{key}: the body nests deeper than {DEPTH_MAX}; next: flatten it")
     if not _has_format(body):
         raise Invalid(f'{key}: the body needs "format", a whole number from 1 on')
     if len(raw) > BODY_BYTES_MAX:
@@ -72,13 +67,19 @@ def seal(token: str, key: str, raw: bytes) -> bytes:
 
 def unseal(sealed: bytes, key: str, place: str) -> tuple[str, JsonObject]:
     """Token and body. Raises Corrupt, naming the place."""
+    token, raw = open_seal(sealed, key, place)
+    return token, decode(raw, place)
+
+
+def open_seal(sealed: bytes, key: str, place: str) -> tuple[str, bytes]:
+    """Token and the body's bytes, checked. Raises Corrupt, naming the place."""
     found = _SEALED.fullmatch(sealed)
     if found is None:
         raise damaged(place, "it is cut off, or was not written by Headgate")
     token, checksum, raw = found[1].decode("ascii"), found[2].decode("ascii"), found[3]
     if _checksum(token, key, raw) != checksum:
         raise damaged(place, "its content does not match its checksum")
-    return token, decode(raw, place)
+    return token, raw
 
 
 def damaged(place: str, reason: str) -> Corrupt:
@@ -94,12 +95,24 @@ def _checksum(token: str, key: str, raw: bytes) -> str:
     return hashlib.sha256(f"{token}\n{key}\n".encode() + raw).hexdigest()
 
 
-def _is_shallow(value: JsonValue, depth: int) -> bool:
-    if isinstance(value, dict):
-        return depth > 0 and all(_is_shallow(inner, depth - 1) for inner in value.values())
-    if isinstance(value, list):
-        return depth > 0 and all(_is_shallow(inner, depth - 1) for inner in value)
-    return True
+def _check_shape(key: str, value: object, depth: int) -> None:
+    """Only what comes back as it was: a tuple or a number as a name would be changed on the way."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return
+    if depth == 0:
+        raise Invalid(f"{key}: the body nests deeper than {DEPTH_MAX}; next: flatten it")
+    if isinstance(value, dict) and all(type(name) is str for name in value):
+        for inner in value.values():
+            _check_shape(key, inner, depth - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_shape(key, inner, depth - 1)
+    else:
+        raise Invalid(
+            f"{key}: the body cannot hold a {kind.__name__}; next: use texts, numbers, booleans, "
+            "None, lists, and dicts with texts as names"
+        )
 
 
 def _has_format(body: JsonObject) -> bool:

@@ -39,7 +39,7 @@ from headgate.store import (
     Page,
     Version,
 )
-from headgate.store.codec import encode, seal, unseal
+from headgate.store.codec import encode, open_seal, seal, unseal
 from headgate.store.disk import (
     NETWORK_REASON,
     content_of,
@@ -109,7 +109,7 @@ class FileStore:
             _check_current(file, key, version)
             with explained(file):
                 os.unlink(file)
-            self._confirm(place, file)
+            self._confirm(place, file, self._ambient.new_id())
             self._prune(os.path.dirname(file))
 
     def list(
@@ -207,10 +207,10 @@ class FileStore:
             write_through(aside, seal(token, key, raw))
         with explained(file):
             move(aside, file)
-        self._confirm(place, file)
+        self._confirm(place, file, token)
         return Version(token)
 
-    def _confirm(self, place: Parts, file: str) -> None:
+    def _confirm(self, place: Parts, file: str, ring: str) -> None:
         """What was just done to `file` is on disk, and whoever waits for it is woken."""
         try:
             folder = os.path.dirname(file)
@@ -223,15 +223,14 @@ class FileStore:
                 "loss may undo it. Next: read it, and write it again"
             ) from error
         finally:
-            self._ring(place)
+            self._ring(place, ring)
 
-    def _ring(self, place: Parts) -> None:
+    def _ring(self, place: Parts, ring: str) -> None:
         # After the write, so that whoever wakes up sees it. A writer killed before this wakes
         # nobody; waiters then look when their time is over, as S8 lets them.
-        ring = self._ambient.new_id().encode("ascii")
         for length in range(len(place)):
             with suppress(OSError):
-                overwrite(self._bell(place[:length]), ring)
+                overwrite(self._bell(place[:length]), ring.encode("ascii"))
 
     def _bell(self, prefix: Parts) -> str:
         return self._bells[_hash("/".join(prefix)) % BELLS]
@@ -324,8 +323,8 @@ def _read(file: str, key: str) -> Document | None:
 
 
 def _check_current(file: str, key: str, version: Version) -> None:
-    found = _read(file, key)
-    if found is None or found.version != version:
+    sealed = content_of(file)
+    if sealed is None or open_seal(sealed, key, file)[0] != version:
         raise Conflict(f"{key}: version {version} is not current")
 
 

@@ -7,6 +7,7 @@ key: what could be spelled shorter is refused.
 Keys are ordered by their parts, each compared by code points: `a`, `a/b`, `a-b`.
 """
 
+import re
 from collections.abc import Sequence
 
 from headgate.errors import Invalid
@@ -78,6 +79,7 @@ def _short(text: str) -> str:
 # How a part is written where only plain names are safe: file systems that fold case or normalise
 # Unicode must not let two names meet, and nobody may climb out of a folder by a name.
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.=~")
+_AS_IT_IS = re.compile(r"[a-z0-9_=~-][a-z0-9_.=~-]*")
 
 
 def to_plain(part: str) -> str:
@@ -86,6 +88,8 @@ def to_plain(part: str) -> str:
     `^x` is an upper-case letter, `%xx` any other byte. Never ends in `.json` or `+`, which backends
     may use for themselves.
     """
+    if _AS_IT_IS.fullmatch(part) and not part.endswith(".json"):
+        return part
     written = []
     for letter in part:
         if letter in _PLAIN:

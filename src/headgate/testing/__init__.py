@@ -21,10 +21,12 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__} has no {name}")
+    import sys
     from importlib import import_module
 
     import pytest
 
     # Before the suite is imported: else its asserts say that something is wrong, and not what.
-    pytest.register_assert_rewrite("headgate.testing.contract", "headgate.testing.racing")
+    if "headgate.testing.contract" not in sys.modules:
+        pytest.register_assert_rewrite("headgate.testing.contract")
     return getattr(import_module(_HOMES[name]), name)
