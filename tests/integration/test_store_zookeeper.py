@@ -7,11 +7,12 @@ import pytest
 from kazoo.client import KazooClient
 
 from headgate import open_store
-from headgate.ambient import SystemAmbient
-from headgate.errors import Invalid, Unavailable
-from headgate.store import DocumentStore
+from headgate.ambient import Deadline, SystemAmbient
+from headgate.errors import Conflict, Invalid, Unavailable
+from headgate.store import DocumentStore, Version
 from headgate.store.pages import pages
 from headgate.store.trie import trie_key
+from headgate.store.znodes import ZooKeeperStore
 from headgate.testing.contract.base import replaced
 from headgate.testing.racing import PATIENCE_S, eventually, in_background, until
 from tests.servers.process import free_ports
@@ -149,6 +150,71 @@ def test_empty_folders_are_pruned(url: str, bare: KazooClient, chroot: str) -> N
         store.delete("a/b/c", store.create("a/b/c", BODY))
         assert bare.exists(f"/{chroot}/default/a") is None
     store.close()
+
+
+def test_s2_a_folder_that_was_made_anew_as_a_document_is_not_overwritten(url: str) -> None:
+    """Both have version 0; a create that slept in between must notice the difference."""
+    sleeper, other = open_store(url), open_store(url)
+    assert isinstance(sleeper, ZooKeeperStore)
+    child = other.create("a/b/c", BODY)
+    look = sleeper._folder_version
+
+    def look_and_sleep(key: str, path: str, deadline: Deadline) -> int | None:
+        version = look(key, path, deadline)
+        monkey.undo()  # it sleeps once
+        other.delete("a/b/c", child)
+        other.create("a/b", {"format": 1, "n": 2})
+        return version
+
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(sleeper, "_folder_version", look_and_sleep)
+    with pytest.raises(Conflict):
+        sleeper.create("a/b", BODY)
+    found = other.get("a/b")
+    assert found is not None
+    assert found.body["n"] == 2
+    other.delete("a/b", found.version)
+    assert other.get("a/b") is None
+    other.create("a/b", BODY)
+    for store in (sleeper, other):
+        store.close()
+
+
+@pytest.mark.parametrize("version", ["x", "0" * 32 + ":4294967296", "0" * 32 + ":\u0663"])
+def test_s2_an_odd_version_is_only_a_conflict(url: str, version: str) -> None:
+    store = open_store(url)
+    store.create("doc", BODY)
+    with pytest.raises(Conflict):
+        store.replace("doc", BODY, Version(version))
+    assert store.get("doc") is not None
+    store.close()
+
+
+@pytest.mark.parametrize(("path", "namespace"), [("/zookeeper", "n"), ("", "zookeeper")])
+def test_zookeepers_own_tree_is_not_ours(
+    zookeeper: ZooKeeperEnsemble, path: str, namespace: str
+) -> None:
+    with pytest.raises(Invalid, match="try /headgate"):
+        open_store(f"zk://{zookeeper.hosts}{path}", namespace)
+
+
+def test_s10_calls_that_time_out_do_not_block_later_ones(chroot: str) -> None:
+    """kazoo wakes its thread through a socket that holds a few hundred bytes, and then blocks."""
+    with ZooKeeperEnsemble(size=1) as server:
+        store = open_store(f"zk://{server.hosts}/{chroot}")
+        big = {"format": 1, "filling": "x" * 900_000}
+        server.pause(0)
+        try:
+            for n in range(8):
+                in_background(store.create, f"big-{n}", big, timeout_ms=2_000)
+            calls = [in_background(store.get, f"doc-{n}", timeout_ms=100) for n in range(400)]
+            for call in calls:
+                with pytest.raises(Unavailable):
+                    call.result(PATIENCE_S)
+        finally:
+            server.resume(0)
+        eventually(lambda: store.get("doc", timeout_ms=1_000))
+        store.close()
 
 
 def test_s3_a_leader_that_slept_shows_nothing_from_before(

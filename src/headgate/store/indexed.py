@@ -63,15 +63,17 @@ BITE_DOCUMENTS_MIN, BITE_GROWTH = 25, 4  # a node builds an answer in its memory
 BITE_BYTES_MAX = 8_000_000
 PAGE_BYTES_MAX = 32_000_000
 LOOK_MS_MIN, LOOK_MS_MAX = 50, 2_000
+LOOK_TIME_MS_MIN = 250  # a look takes a round trip, however little time is left
 TOMBSTONE_MS = 86_400_000  # much longer than a paused machine is missed
 SWEEP_EVERY, SWEEP_DOCUMENTS_MAX = 100, 500  # deletes between two sweeps; taken by one
 
 _TRAIL = re.compile(TRAIL)
-_VERSION = re.compile(rf"([^:]+):(\d+)\.(\d+):({TRAIL})")
+_VERSION = re.compile(rf"([^:]+):([0-9]+)\.([0-9]+):({TRAIL})")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    node: int  # who answered
     status: int
     body: Any
     size_bytes: int
@@ -169,7 +171,7 @@ class OpenSearchStore:
         check_limit(limit)
         below, deadline = self._below(prefix), self._deadline(timeout_ms)
         start, last = self._order(after), after
-        self._refresh(deadline)
+        node = self._refresh(deadline)
         documents: list[Document] = []
         spoiled: list[Damaged] = []
         left, bite, size_bytes = limit, BITE_DOCUMENTS_MIN, 0
@@ -183,6 +185,10 @@ class OpenSearchStore:
                 "track_total_hits": False,
             }
             answer = self._search(request, deadline)
+            if answer.node != node:
+                # Another one, which may not know yet that it was left behind: it must prove it.
+                node = self._refresh(deadline)
+                continue
             hits = answer.body["hits"]["hits"]
             for hit in hits:
                 found = self._listed(hit)
@@ -207,16 +213,17 @@ class OpenSearchStore:
         a second at most, and the pause between two looks.
         """
         below, deadline = self._below(prefix), self._deadline(timeout_ms)
+        first_look = self._deadline(max(timeout_ms, LOOK_TIME_MS_MIN))
         if since is None:
-            self._refresh(deadline)
-            return self._mark(below, deadline)
+            self._refresh(first_look)
+            return self._mark(below, first_look)
         pause_ms = LOOK_MS_MIN
         while True:  # ends with the time
             try:
-                mark = self._mark(below, deadline)
+                mark = self._mark(below, self._deadline(max(deadline.left_ms(), LOOK_TIME_MS_MIN)))
             except Unavailable:
                 if deadline.is_over():
-                    return since  # no time for an answer is no news
+                    return since  # no answer in time is no news
                 raise
             if mark != since or deadline.is_over():
                 return mark
@@ -273,8 +280,11 @@ class OpenSearchStore:
             return None
         if kind != "cluster_block_exception" or item["status"] >= 500:
             raise self._cluster.refusal(path, item["status"], item, is_write=False)
-        # A full disk forbids even an update that changes nothing. As nobody writes, a GET will do.
+        # A full disk forbids even an update that changes nothing. A refresh is a proof, too.
+        node = self._refresh(deadline)
         found = self._cluster.ask("GET", path, deadline, expected=(200, 404))
+        if found.node != node:
+            raise Unavailable(f"{path}: the nodes changed while it was read; next: try again")
         if found.status == 404 and "error" in found.body:
             raise self._cluster.refusal(path, 404, found.body, is_write=False)
         return found.body if found.status == 200 else None
@@ -323,15 +333,19 @@ class OpenSearchStore:
         except (Corrupt, Invalid) as error:
             return Damaged(key, self._place(identity), str(error))
 
-    def _refresh(self, deadline: Deadline) -> None:
-        """After this, searches show all that was acknowledged before. Raises Unavailable."""
+    def _refresh(self, deadline: Deadline) -> int:
+        """After this, searches of the node that it names show all that was acknowledged before.
+
+        Raises Unavailable.
+        """
         pause_ms, looks = LOOK_MS_MIN, 0
         while True:  # ends with the time
-            answer = self._cluster.ask("POST", f"{self._alias}/_refresh", deadline).body
+            answer = self._cluster.ask("POST", f"{self._alias}/_refresh", deadline)
             looks += 1
             # A copy that could not be refreshed would hide writes; the cluster will drop it.
-            if not answer["_shards"]["failed"] and (_is_complete(answer) or looks > 1):
-                return
+            has_failed = bool(answer.body["_shards"]["failed"])
+            if not has_failed and (_is_complete(answer.body) or looks > 1):
+                return answer.node
             self._ambient.sleep_ms(min(pause_ms, deadline.left_ms()))
             pause_ms = min(2 * pause_ms, LOOK_MS_MAX)
 
@@ -433,7 +447,7 @@ class OpenSearchStore:
 
     def _sweep(self, deadline: Deadline) -> None:
         """Removes old tombstones, each by its version. A wrong clock only removes them too soon."""
-        before_ms = self._ambient.wall_ns() // 1_000_000 - TOMBSTONE_MS
+        before_ms = self.now_ms(timeout_ms=deadline.left_ms()) - TOMBSTONE_MS
         ours, old = {"term": {"namespace": self._namespace}}, {"range": {"gone": {"lt": before_ms}}}
         request: JsonObject = {
             "query": {"bool": {"filter": [ours, old]}},

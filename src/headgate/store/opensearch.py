@@ -85,7 +85,7 @@ class _Cluster:
                     f"/{path}",
                     {**(params or {}), **patience},
                     body,
-                    # urllib3's own: a number would be a limit for each part of an answer
+                    # For each part of an answer: one that trickles in may take longer in all.
                     Timeout(connect=connect_ms / 1000, total=limit_ms / 1000),  # type: ignore[arg-type]
                     _ANY_STATUS,
                 )
@@ -100,7 +100,7 @@ class _Cluster:
                     raise self._unknown(path, f"no answer: {error.error}") from error
                 reason = str(error.error)
                 continue
-            answer = Answer(status, _loaded(text), len(text))
+            answer = Answer(turn, status, _loaded(text), len(text))
             if status in expected and isinstance(answer.body, dict):
                 return answer
             if status == 503:
@@ -138,12 +138,12 @@ class _Cluster:
                 f"{told}. Next: give user=NAME&password=${{env:NAME}} or api_key=${{env:NAME}}, "
                 f"with every right on {self.index}* and monitor on the cluster"
             )
-        if status == 429:
+        if status == 429 and not is_write:
             return Unavailable(f"{told}. Nothing was done: the cluster has too much to do")
-        if 400 <= status < 500 and status != 408:
+        if 400 <= status < 500 and status not in (408, 429):
             return Invalid(told)
-        # Also 503: the primary may have died after it took the write, and the cluster then waited
-        # in vain for another one to repeat it.
+        # 429 and 503, too: the primary may have died after it took the write; what answers is then
+        # the cluster's own repetition of it, refused or waited for in vain.
         return self._unknown(path, told) if is_write else Unavailable(f"{told}. Nothing was done")
 
     def close(self) -> None:
@@ -307,11 +307,12 @@ def _opened_index(
         "aliases": {f"{index}.{ambient.new_id()[:12]}": {}},
     }
     body = json.dumps(request).encode("ascii")
+    generation = re.compile(rf"{re.escape(index)}\.[0-9a-f]{{12}}")
     for _ in range(OPEN_TRIES):
         found = cluster.ask("GET", index, deadline, expected=(200, 404))
         if found.status == 200:
             aliases = [alias for entry in found.body.values() for alias in entry["aliases"]]
-            ours = [alias for alias in aliases if alias.startswith(f"{index}.")]
+            ours = [alias for alias in aliases if generation.fullmatch(alias)]
             if len(ours) == 1:
                 return str(ours[0])
             raise Invalid(

@@ -17,7 +17,7 @@ from headgate.errors import OutcomeUnknown
 
 WRITERS_MAX = 6  # keeps a version under 250 characters
 TOKEN = r"[0-9a-f]+-[0-9a-f]+"  # noqa: S105 - names a write, opens nothing
-TRAIL = rf"{TOKEN},{TOKEN}(,{TOKEN}@\d+\.\d+)*"
+TRAIL = rf"{TOKEN},{TOKEN}(,{TOKEN}@[0-9]+\.[0-9]+)*"
 
 
 @dataclass(frozen=True, slots=True)

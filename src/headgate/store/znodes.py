@@ -14,7 +14,9 @@ never read (S4). Therefore each document has an incarnation, an id that never co
 makes document and marker in one transaction; replace and delete are refused without the marker.
 
 **Folders** are made when they are needed and pruned when a delete left them empty. Whoever comes in
-between is refused, and tries again.
+between is refused, and tries again. A folder that becomes a document is *pinned* meanwhile, by a
+child `!~INCARNATION`: were it pruned and made anew by somebody as a document, its version could be
+the same again, and two creates would succeed.
 
 **Bells.** A write rings its bell in its own transaction. The mark of a wait is the zxid, the number
 of the transaction that rang last; a waiter leaves a watch on the bell, and then looks at the mark:
@@ -51,7 +53,9 @@ TRIES_MAX = 10  # of a write that meets neighbours who make or prune the same fo
 LOOK_MS_MIN = 250  # a mark takes a round trip, however short its wait
 BATCH_MAX = 100  # znodes that a listing asks about in one round trip
 
-_VERSION = re.compile(r"([0-9a-f]{32}):(\d{1,10})")
+_VERSION = re.compile(r"([0-9a-f]{32}):([0-9]{1,10})")
+_NUMBER_MAX = 2**31 - 1  # what does not fit into a request would end the client's thread
+_MARKER = re.compile(r"![0-9a-f]{32}")
 
 Read: TypeAlias = tuple[Literal["data", "names", "stat"], str]
 Write: TypeAlias = (
@@ -141,18 +145,30 @@ class ZooKeeperStore:
         deadline = Deadline(self._ambient, timeout_ms)
         sealed = seal(incarnation, key, raw)
         folder: int | None = None  # the version of the mere folder that becomes the document
-        for _ in range(TRIES_MAX):
-            first: Write = ("create", path, sealed)
-            if folder is not None:
-                first = ("set_data", path, sealed, folder)
-            done = self._write(place, deadline, first, ("create", f"{path}/!{incarnation}"))
-            if not isinstance(done, Refusal):
-                return _version(incarnation, done[0])
-            if folder is None and done.is_missing:
-                self._ensemble.make(deadline, [*self._bells(place), *self._folders(place)])
-            else:
-                folder = self._folder_version(key, path, deadline)
-        raise _gave_up(path)
+        pin = f"{path}/!~{incarnation}"
+        is_pinned = False
+        try:
+            for _ in range(TRIES_MAX):
+                writes: list[Write] = [("create", path, sealed)]
+                if folder is not None:
+                    # The pin was there all the time: this is still the folder that we looked at.
+                    writes = [("set_data", path, sealed, folder), ("delete", pin)]
+                writes.append(("create", f"{path}/!{incarnation}"))
+                done = self._write(place, deadline, *writes)
+                if not isinstance(done, Refusal):
+                    is_pinned = False
+                    return _version(incarnation, done[0])
+                if folder is None and done.is_missing:
+                    self._ensemble.make(deadline, [*self._bells(place), *self._folders(place)])
+                else:
+                    is_pinned = True
+                    self._ensemble.make(deadline, [pin])  # first, then look at the version
+                    folder = self._folder_version(key, path, deadline)
+            raise _gave_up(path)
+        finally:
+            if is_pinned:
+                with suppress(Unavailable, Invalid):  # left behind, it only keeps an empty folder
+                    self._ensemble.remove(deadline, pin)
 
     def replace(
         self, key: str, body: JsonObject, version: Version, *, timeout_ms: int = TIMEOUT_MS
@@ -182,7 +198,7 @@ class ZooKeeperStore:
             done = self._write(place, deadline, marker_goes, ("set_data", path, b"", number))
         if isinstance(done, Refusal):
             raise _not_current(key, version)
-        with suppress(Unavailable):  # the delete is acknowledged, and an empty folder harms nobody
+        with suppress(Unavailable, Invalid):  # it is deleted; an empty folder harms nobody
             self._prune(place, deadline)
 
     def list(
@@ -347,7 +363,7 @@ def _version(incarnation: str, number: int) -> Version:
 
 def _read_version(key: str, version: Version) -> tuple[str, int]:
     found = _VERSION.fullmatch(version)
-    if found is None:
+    if found is None or int(found[2]) > _NUMBER_MAX:
         raise _not_current(key, version)
     return found[1], int(found[2])
 
@@ -367,7 +383,7 @@ def _lineage(path: str) -> Sequence[str]:
 
 
 def _is_marker(name: str) -> bool:
-    return name.startswith("!")
+    return _MARKER.fullmatch(name) is not None
 
 
 def _names(folder: Parts, children: Iterable[str], done: str) -> Iterator[Thing]:

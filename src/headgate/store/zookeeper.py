@@ -58,6 +58,7 @@ RECONNECT_S_MAX = 1.0  # kazoo's longest pause between two tries to connect; its
 # Requests under way at once. For each, kazoo puts a byte into a socket to wake its thread; Linux
 # holds 278 of them, and the next one blocks its caller, without a limit, until they are taken out.
 PIPELINE_MAX = 100
+QUEUED_MAX = 100
 FEW = 4  # that many from each thread are no danger
 
 _REFUSALS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
@@ -177,6 +178,9 @@ class Connection:
             raise Unavailable(f"{self._hosts}: this store was closed; next: open it again")
         if not self._live.wait(deadline.left_ms() / 1000) or deadline.is_over():
             raise self._out_of_reach()
+        # Calls that ran out of time leave theirs in kazoo's queue, while a server takes nothing.
+        if len(self._client._queue) > QUEUED_MAX:  # noqa: SLF001 - nothing public tells
+            raise self._out_of_reach()
 
     @contextmanager
     def _room(self, count: int, deadline: Deadline) -> Iterator[None]:
@@ -246,6 +250,7 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> ZooKeeperStore:
         raise Invalid(f"{url.shown}: user and password need each other; next: give both, or none")
     if ca is not None and not Path(ca).is_file():
         raise Invalid(f"{url.shown}: option 'ca' names no file; next: ls -l {quote(ca)}")
+    chroot = _chroot(url, namespace)
     handler = SequentialThreadingHandler()
     handler.select = _select
     try:
@@ -264,7 +269,7 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> ZooKeeperStore:
         )
     except ValueError as error:
         raise Invalid(f"{url.shown}: {error}; next: write zk://HOST:PORT,…/PATH") from error
-    root = f"{_chroot(url)}/{to_plain(namespace)}"
+    root = f"{chroot}/{to_plain(namespace)}"
     store = ZooKeeperStore(Connection(client), root, ambient)
     try:
         store.list(limit=1, timeout_ms=OPEN_MS)  # somebody answers, and we may read
@@ -274,10 +279,10 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> ZooKeeperStore:
     return store
 
 
-def _chroot(url: StoreUrl) -> str:
+def _chroot(url: StoreUrl, namespace: str) -> str:
     chroot = url.path.rstrip("/")
     is_path = all(_CHROOT_PART.fullmatch(part) for part in chroot.split("/")[1:])
-    if not is_path or f"{chroot}/".startswith("/zookeeper/"):
+    if not is_path or f"{chroot}/{namespace}/".startswith("/zookeeper/"):  # that is its own
         raise Invalid(f"{url.shown}: ZooKeeper takes no path {chroot!a}; next: try /headgate")
     return chroot
 
