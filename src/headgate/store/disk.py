@@ -8,6 +8,8 @@ import errno
 import fcntl
 import os
 import re
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ from shlex import quote
 from headgate.errors import HeadgateError, Invalid, Unavailable
 from headgate.store.codec import damaged
 
+LASTING_FOLDERS_MAX = 64
 RENAME_TRIES = 20  # each try means that somebody just removed the empty folder
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -159,6 +162,47 @@ def sync_folder(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class LastingFolders:
+    """Folders whose own names are on disk, each held open: then nobody else gets its inode."""
+
+    def __init__(self) -> None:
+        self._handles: dict[str, int] = {}
+        self._alone = threading.Lock()
+        weakref.finalize(self, _close_all, self._handles)
+
+    def keep(self, folder: str) -> None:
+        """The name of this folder is on disk. Raises OSError."""
+        with self._alone:
+            known = self._handles.get(folder)
+            try:
+                if known is not None and os.path.samestat(os.fstat(known), os.stat(folder)):
+                    return
+                handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return  # pruned by a neighbour, after it was empty
+            if len(self._handles) >= LASTING_FOLDERS_MAX:
+                _close_all(self._handles)
+            if known is not None and folder in self._handles:
+                os.close(self._handles.pop(folder))
+            self._handles[folder] = handle
+            try:
+                sync_folder(os.path.dirname(folder))
+            except OSError:
+                os.close(self._handles.pop(folder))
+                raise
+
+    def close(self) -> None:
+        with self._alone:
+            _close_all(self._handles)
+
+
+def _close_all(handles: dict[str, int]) -> None:
+    while handles:
+        _, handle = handles.popitem()
+        with suppress(OSError):
+            os.close(handle)
 
 
 @contextmanager

@@ -11,8 +11,9 @@ the new document, and perhaps a file aside that somebody sweeps an hour later; t
 stripe. A process that is *stopped* in there keeps its stripe: others get Unavailable for those keys
 until it is woken or killed.
 
-All folders above are fsynced, not only the last: whoever made them may have died before it did, and
-an acknowledged document in a folder that a power loss takes away is lost.
+The names of all folders above are fsynced, too: whoever made one may have died before it did, and
+an acknowledged document in a folder that a power loss takes away is lost. Who did so keeps the
+folder open: as long as the same one is there, its name need not be written again.
 
 Readers take no lock: a rename shows them the old or the new. Versions are random tokens, one for
 each write, so that none comes back. A hanging disk is the one thing a time limit cannot end.
@@ -42,6 +43,7 @@ from headgate.store import (
 from headgate.store.codec import encode, open_seal, seal, unseal
 from headgate.store.disk import (
     NETWORK_REASON,
+    LastingFolders,
     content_of,
     explained,
     is_there,
@@ -81,6 +83,7 @@ class FileStore:
         self._stripes = [f"{self._root}/.stripes/{number:02x}" for number in range(STRIPES)]
         self._bells = [f"{self._root}/.bells/{number:02x}" for number in range(BELLS)]
         self._is_settled = False
+        self._lasting = LastingFolders()
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:  # noqa: ARG002 - a disk cannot be hurried
         return _read(self._file(parts(key)), key)
@@ -164,7 +167,7 @@ class FileStore:
             return os.stat(clock).st_mtime_ns // 1_000_000
 
     def close(self) -> None:
-        """Nothing is kept open between calls."""
+        self._lasting.close()
 
     def _folder(self, place: Parts) -> str:
         return "/".join([self._root, *(name for part in place for name in _pieces(to_plain(part)))])
@@ -214,8 +217,9 @@ class FileStore:
         """What was just done to `file` is on disk, and whoever waits for it is woken."""
         try:
             folder = os.path.dirname(file)
-            while len(folder) >= len(self._root):
-                sync_folder(folder)
+            sync_folder(folder)
+            while folder != self._root:
+                self._lasting.keep(folder)
                 folder = os.path.dirname(folder)
         except OSError as error:
             raise OutcomeUnknown(

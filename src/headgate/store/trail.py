@@ -4,7 +4,7 @@ When the node of the primary dies, OpenSearch repeats a write that it had handed
 took effect the first time comes back to us as a conflict. So each write leaves a token,
 `<writer>-<count>`. A writer makes one call at a time: it is enough to remember the last of each.
 
-    <creator's token>,<this write's token>[,<token>@<seq_no>.<primary_term>]…
+    <first creator's token>,<this write's token>[,<token>@<seq_no>.<primary_term>]…
 
 Newest first, `WRITERS_MAX` at most. After a conflict the document is read, and `judge` says whether
 our token is in it, cannot be, or whether so many wrote since that nobody can tell.
