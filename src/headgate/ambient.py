@@ -4,8 +4,9 @@ Everything that asks for the time or for chance takes an `Ambient` as an argumen
 simulation can own both and a seed can replay. The linter refuses `time`, `random`, `uuid` and
 `datetime.now` everywhere else.
 
-Wall time and monotonic time are two methods, because they answer two questions: "what time is it"
-(may jump, may be wrong) and "how long has it been" (never runs backwards, means nothing elsewhere).
+Three clocks, because they answer three questions: `wall_ns` "what time is it" (may jump, may be
+wrong), `monotonic_ms` "how long did this process have" and `boot_ms` "how long was it for others".
+The last two never run backwards and mean nothing elsewhere; they part when the machine sleeps.
 """
 
 import random
@@ -19,7 +20,12 @@ class Ambient(Protocol):
         """Nanoseconds since 1970 in UTC, as this machine believes. May jump."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that never run backwards. Only differences mean something."""
+        """Milliseconds that never run backwards, and stand still while the machine sleeps: to judge
+        others by, since who slept saw nothing of them. Only differences mean something."""
+
+    def boot_ms(self) -> int:
+        """Milliseconds that never run backwards, and go on while the machine sleeps: for what
+        others may have done meanwhile. Only differences mean something."""
 
     def random(self) -> float:
         """A number in [0, 1): for pauses and choices, never for secrets or names."""
@@ -31,6 +37,9 @@ class Ambient(Protocol):
         """Does nothing for that long; zero or less returns at once."""
 
 
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first is Linux
+
+
 class SystemAmbient:
     """The real world."""
 
@@ -39,6 +48,9 @@ class SystemAmbient:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def boot_ms(self) -> int:
+        return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
     def random(self) -> float:
         return random.random()

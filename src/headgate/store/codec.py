@@ -3,6 +3,8 @@
 One canonical spelling (sorted names, no white space, UTF-8): equal bodies are equal bytes. It is
 a JSON object with a whole number `format`; that is checked before writing and after reading.
 
+Rooms above describe their bodies as frozen dataclasses; `parse` and `body_of` are the way between.
+
 Backends that keep plain bytes seal them: the token of the write and a checksum over key, token and
 body are stored around the body, as JSON that people can read.
 """
@@ -10,9 +12,12 @@ body are stored around the body, as JSON that people can read.
 import hashlib
 import json
 import re
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Strict, TypeAdapter, ValidationError
 
 from headgate.errors import Corrupt, Invalid
-from headgate.store import JsonObject
+from headgate.store import Document, JsonObject
 
 BODY_BYTES_MAX = 1_000_000  # ZooKeeper refuses a request from 1,048,575 bytes on
 DEPTH_MAX = 64  # what nests deeper can be written, and then not be read where less stack is left
@@ -54,6 +59,39 @@ def decode(raw: bytes, place: str) -> JsonObject:
     if not isinstance(body, dict) or not _has_format(body):
         raise damaged(place, 'it is not a JSON object with a "format"')
     return body
+
+
+Value = TypeVar("Value")
+Whole = Annotated[int, Strict()]
+"""A field of a dataclass that is a whole number, and not a text that looks like one."""
+Truth = Annotated[bool, Strict()]
+
+
+def parse(document: Document, kind: type[Value]) -> Value:
+    """The body as a dataclass, every field checked. Raises Corrupt, naming the key."""
+    try:
+        value: Value = _adapter(kind).validate_python(document.body, extra="forbid")
+        return value
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "body"
+        raise damaged(document.key, f"{where}: {first['msg']}") from error
+
+
+def body_of(value: object) -> JsonObject:
+    """A dataclass as a body; `parse` gives it back."""
+    body: JsonObject = _adapter(type(value)).dump_python(value, mode="json")
+    return body
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    adapter = _adapters.get(kind)
+    if adapter is None:
+        adapter = _adapters[kind] = TypeAdapter(kind)
+    return adapter
+
+
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 def seal(token: str, key: str, raw: bytes) -> bytes:

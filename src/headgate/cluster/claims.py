@@ -1,0 +1,202 @@
+"""Claims: carries out what the planner says, one move at a time.
+
+A claim is a compare-and-set; of several nodes that want the same task one gets it, and the others
+read again. Between two moves is a random pause, so that nodes that woke together do not run side by
+side down the same list.
+
+After somebody joined, plans wait until the list of members stood still for a moment: a fleet that
+is started at once then makes one plan, not one for each that comes.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+from headgate.ambient import Ambient
+from headgate.cluster import Member, Presence
+from headgate.cluster.desk import Desk
+from headgate.cluster.feeds import feed_key, is_removed
+from headgate.cluster.picture import Picture
+from headgate.cluster.planner import Item, Plan, Seat, plan
+from headgate.cluster.rights import change, read
+from headgate.cluster.tasks import Task, claimed_task, feed_and_number, given_back
+from headgate.errors import Conflict, Fenced
+from headgate.store import DocumentStore
+
+PAUSE_MS = 10  # at most, between two moves
+SETTLE_MS = 1_000
+SETTLE_MS_MAX = 10_000
+FAR_MS = 3_600_000
+
+log = logging.getLogger(__name__)
+
+
+class Claims:
+    def __init__(self, presence: Presence, desk: Desk, ambient: Ambient) -> None:
+        self._presence = presence
+        self._desk = desk
+        self._ambient = ambient
+        self._moves: deque[tuple[str, bool]] = deque()  # key, and whether it is a claim
+        self._is_planned = False
+        self._seen: frozenset[str] = frozenset()
+        self._grew_first_ms = self._grew_last_ms = -SETTLE_MS
+        self._over: set[str] = set()  # sessions that are over stay over
+
+    def replan(self) -> None:
+        self._is_planned = False
+        self._moves.clear()
+
+    def step(
+        self,
+        store: DocumentStore,
+        session: str,
+        picture: Picture,
+        members: Sequence[Member],
+        *,
+        is_draining: bool,
+    ) -> int:
+        """One move. Raises Unavailable, OutcomeUnknown, Fenced."""
+        now_ms = self._ambient.monotonic_ms()
+        self._match_desk(store, session, picture, now_ms)
+        settled_ms = self._settled_ms(members, now_ms)
+        if not self._is_planned:
+            if now_ms < settled_ms and not is_draining:
+                return settled_ms
+            found = self._plan(session, picture, members, is_draining=is_draining)
+            self._moves.extend((key, False) for key in found.returns)
+            self._moves.extend((key, True) for key in found.claims)
+            self._is_planned = True
+        if not self._moves:
+            return now_ms + FAR_MS
+        key, is_claim = self._moves.popleft()
+        if is_claim:
+            self._claim(store, session, picture, key, now_ms)
+        else:
+            self._give_back(store, session, picture, key)
+        if not self._moves:
+            self._is_planned = False  # look whether anything is left to do
+        return now_ms + int(PAUSE_MS * self._ambient.random())
+
+    def _plan(
+        self, session: str, picture: Picture, members: Sequence[Member], *, is_draining: bool
+    ) -> Plan:
+        live = {member.session for member in members}
+        begun = self._desk.begun()
+        items = [
+            Item(
+                key,
+                task.value.holder if task.value.holder in live else None,
+                task.value.labels,
+                key in begun,
+            )
+            for key, task in picture.tasks.items()
+            if task.value.is_claimable and not is_zombie(picture, key)
+        ]
+        seats = [
+            Seat(
+                m.session,
+                m.number,
+                0 if is_draining and m.session == session else workers_of(m),
+                frozenset(m.advert.labels),
+            )
+            for m in members
+        ]
+        return plan(items, seats, session)
+
+    def _settled_ms(self, members: Sequence[Member], now_ms: int) -> int:
+        """When the list will have stood still for long enough, if nobody else comes."""
+        sessions = frozenset(member.session for member in members)
+        if not sessions <= self._seen:
+            if now_ms >= self._grew_last_ms + SETTLE_MS:
+                self._grew_first_ms = now_ms
+            self._grew_last_ms = now_ms
+            self.replan()
+        elif sessions != self._seen:
+            self.replan()
+        self._seen = sessions
+        return min(self._grew_last_ms + SETTLE_MS, self._grew_first_ms + SETTLE_MS_MAX)
+
+    def _match_desk(
+        self, store: DocumentStore, session: str, picture: Picture, now_ms: int
+    ) -> None:
+        """What the documents say is ours is on the desk, and nothing else is."""
+        for outcome in self._desk.outcomes():
+            picture.tasks[outcome.key] = outcome
+            self.replan()
+        on_desk = self._desk.epochs()
+        for key, task in picture.tasks.items():
+            is_mine = task.value.holder == session and task.value.is_claimable
+            if is_mine and key not in on_desk:
+                self._desk.hold(task, session, now_ms)
+        for key, epoch in on_desk.items():
+            seen = picture.tasks.get(key)
+            if seen is None or not _is_same(seen.value, session, epoch):
+                # The picture may be older than the claim: ask before anything is dropped.
+                current = read(store, key, Task)
+                if current is None or not _is_same(current.value, session, epoch):
+                    log.info("task.dropped", extra={"task": key, "epoch": epoch})
+                    self._desk.drop(key)
+                if current is not None:
+                    picture.tasks[key] = current
+
+    def _claim(
+        self, store: DocumentStore, session: str, picture: Picture, key: str, now_ms: int
+    ) -> None:
+        at_ms = self._ambient.wall_ns() // 1_000_000
+
+        def wanted(task: Task) -> Task:
+            return claimed_task(task, session, self._is_over, at_ms)
+
+        try:
+            kept = change(store, key, Task, wanted, picture.tasks.get(key))
+        except Conflict:
+            current = read(store, key, Task)  # somebody was first
+            if current is not None:
+                picture.tasks[key] = current
+            return
+        except Fenced:
+            if key not in picture.tasks or read(store, key, Task) is not None:
+                raise
+            del picture.tasks[key]
+            return
+        picture.tasks[key] = kept
+        log.info("task.claimed", extra={"task": key, "epoch": kept.value.epoch})
+        self._desk.hold(kept, session, now_ms)
+
+    def _give_back(self, store: DocumentStore, session: str, picture: Picture, key: str) -> None:
+        held = self._desk.take_off(key)
+        if held is None:
+            return  # in a worker's hand, who gives it back; or gone
+        try:
+            kept = change(
+                store,
+                key,
+                Task,
+                lambda task: given_back(task, session, held.epoch),
+            )
+        except Fenced:
+            picture.tasks.pop(key, None)
+            raise
+        picture.tasks[key] = kept
+        log.info("task.given_back", extra={"task": key, "epoch": held.epoch})
+
+    def _is_over(self, session: str) -> bool:
+        if session not in self._over and self._presence.is_over(session):
+            self._over.add(session)
+        return session in self._over
+
+
+def workers_of(member: Member) -> int:
+    """How many of its workers count for the shares: none of a node that wants to stop."""
+    return 0 if member.advert.is_draining else member.advert.workers
+
+
+def is_zombie(picture: Picture, key: str) -> bool:
+    """The document of a removed task, brought back by a leader that was late."""
+    feed, number = feed_and_number(key)
+    state = picture.feeds.get(feed_key(feed))
+    return state is not None and is_removed(state.value, number)
+
+
+def _is_same(task: Task, session: str, epoch: int) -> bool:
+    return task.holder == session and task.epoch == epoch and task.state == "outstanding"

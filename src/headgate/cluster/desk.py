@@ -1,0 +1,148 @@
+"""Desk: the tasks this node holds, and which of them a worker has in its hand.
+
+    held ── a worker takes it ──▶ in hand ── put back, with when it is due ──▶ held
+     │                               └── over: done, failed for good, given back, fenced ──▶ off
+     └── taken off, dropped ──▶ off
+
+Nothing here touches the store. The steward puts on the desk what it claimed and takes off what it
+gives back; workers take what is due. A task is in one hand at most, so that a node never runs two
+works of one task: one that was dropped while in a worker's hand blocks its name until that worker
+lets go.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headgate.cluster import Work
+from headgate.cluster.nudge import Nudge
+from headgate.cluster.tasks import KeptTask, Trouble
+
+Report = Callable[[], KeptTask]
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A task on the desk. Only the worker that has it in hand changes what follows `task`."""
+
+    task: KeptTask
+    session: str
+    epoch: int
+    due_ms: int
+    work: Work | None = None
+    report: Report | None = None  # what the store must still be told
+    is_started: bool = False  # its try is counted
+    well_at_ms: int = 0
+    trouble: Trouble | None = None
+    is_in_hand: bool = False
+    is_wanted_back: bool = False
+    is_dropped: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.task.key
+
+
+class Desk:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # never held while anything else is called
+        self._held: dict[str, Held] = {}
+        self._leaving: dict[str, Held] = {}  # dropped, but still in a worker's hand
+        self._outcomes: list[KeptTask] = []
+        self.due = Nudge()  # wakes workers
+        self.changed = Nudge()  # wakes the steward
+
+    def keys(self) -> list[str]:
+        with self._lock:
+            return list(self._held)
+
+    def begun(self) -> set[str]:
+        """Keys of tasks whose work has started."""
+        with self._lock:
+            return {key for key, held in self._held.items() if held.is_started}
+
+    def in_hand(self) -> list[str]:
+        with self._lock:
+            return [key for key, held in self._held.items() if held.is_in_hand]
+
+    def is_empty(self) -> bool:
+        with self._lock:
+            return not self._held and not self._leaving
+
+    def epochs(self) -> dict[str, int]:
+        with self._lock:
+            return {key: held.epoch for key, held in self._held.items()}
+
+    def hold(self, task: KeptTask, session: str, due_ms: int) -> bool:
+        """False: a work of it is still in a worker's hand; try again later."""
+        with self._lock:
+            if task.key in self._leaving:
+                return False
+            if task.key not in self._held:
+                self._held[task.key] = Held(task, session, task.value.epoch, due_ms)
+        self.due.give()
+        return True
+
+    def drop(self, key: str) -> None:
+        """It is not ours any more."""
+        with self._lock:
+            held = self._held.pop(key, None)
+            if held is not None:
+                held.is_dropped = True
+                if held.is_in_hand:
+                    self._leaving[key] = held
+
+    def drop_all(self) -> None:
+        for key in self.keys():
+            self.drop(key)
+
+    def take_off(self, key: str) -> Held | None:
+        """For giving it back. None: a worker has it in hand, and gives it back when it can."""
+        with self._lock:
+            held = self._held.get(key)
+            if held is None:
+                return None
+            if held.is_in_hand or held.report is not None:
+                held.is_wanted_back = True
+                return None
+            return self._held.pop(key)
+
+    def take_due(self, now_ms: int) -> Held | None:
+        """The one that is due longest; in the taker's hand from now on."""
+        with self._lock:
+            waiting = [held for held in self._held.values() if not held.is_in_hand]
+            first = min(waiting, key=lambda held: held.due_ms, default=None)
+            if first is None or first.due_ms > now_ms:
+                return None
+            first.is_in_hand = True
+            return first
+
+    def next_due_ms(self, otherwise_ms: int) -> int:
+        with self._lock:
+            dues = [held.due_ms for held in self._held.values() if not held.is_in_hand]
+        return min([*dues, otherwise_ms])
+
+    def put_back(self, held: Held, due_ms: int) -> None:
+        with self._lock:
+            held.is_in_hand = False
+            held.due_ms = due_ms
+            self._leaving.pop(held.key, None)
+        self.due.give()
+        self.changed.give()
+
+    def let_go(self, held: Held, outcome: KeptTask | None) -> None:
+        """Off the desk, with what became of its document, if that is known."""
+        with self._lock:
+            held.is_in_hand = False
+            self._leaving.pop(held.key, None)
+            if self._held.get(held.key) is held:
+                del self._held[held.key]
+            if outcome is not None:
+                self._outcomes.append(outcome)
+        self.changed.give()
+
+    def outcomes(self) -> list[KeptTask]:
+        """Since the last call, what workers wrote."""
+        with self._lock:
+            found, self._outcomes = self._outcomes, []
+        return found

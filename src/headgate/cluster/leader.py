@@ -1,0 +1,207 @@
+"""Leader: the node that holds the leader right creates and removes tasks, and tidies up.
+
+    follower ── the right is free, or its holder is over: claim ──▶ leader
+       ▲                                                              │
+       └── fenced, drained, its session lost ─────────────────────────┘
+
+A leader that was paused and goes on changes nothing: what it writes carries its epoch, or a version
+that has moved, or a name that is the same whoever creates it (see `feeds`). It first writes its
+epoch into the documents it leads, and acts on what they then contained.
+"""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from headgate.ambient import Ambient
+from headgate.cluster import Feed, Look, Presence
+from headgate.cluster.claims import FAR_MS
+from headgate.cluster.feeds import (
+    FeedState,
+    feed_key,
+    is_removed,
+    led,
+    with_next,
+    with_removed,
+)
+from headgate.cluster.picture import LEADER, Picture
+from headgate.cluster.rights import Kept, Right, change, claimed, create_if_absent, read, released
+from headgate.cluster.roster import ROSTER, Roster, entries
+from headgate.cluster.tasks import KeptTask, feed_and_number, new_task, task_key
+from headgate.errors import Conflict, Fenced
+from headgate.store import DocumentStore
+
+BATCH = 100  # tasks created or removed between two looks
+FEED_MS = 5_000  # between two questions to a feed
+OPEN_TASKS_MAX = 50_000  # of one feed at a time
+
+log = logging.getLogger(__name__)
+
+
+class Leader:
+    def __init__(self, presence: Presence, feeds: Sequence[Feed], ambient: Ambient) -> None:
+        self._presence = presence
+        self._feeds = feeds
+        self._ambient = ambient
+        self._epoch: int | None = None  # while this node is the leader, and has taken office
+        self._states: dict[str, Kept[FeedState]] = {}  # by feed
+        self._over_since_ms: dict[str, int] = {}
+
+    @property
+    def epoch(self) -> int | None:
+        return self._epoch
+
+    def step(
+        self, store: DocumentStore, session: str, picture: Picture, look: Look, *, is_draining: bool
+    ) -> int:
+        """A few chores, if this node is the leader or can become it. Raises as the store does."""
+        now_ms = self._ambient.monotonic_ms()
+        if is_draining:
+            self._resign(store, session, picture)
+            return now_ms + FAR_MS
+        if not self._is_leader(store, session, picture, look):
+            return now_ms + FAR_MS
+        assert self._epoch is not None  # noqa: S101 - for the type checker
+        self._keep_roster(store, self._epoch, picture, look)
+        self._tidy(store, picture, look, now_ms)
+        is_busy = False
+        for feed in self._feeds:
+            is_busy |= self._remove(store, feed, self._epoch, picture)
+            is_busy |= self._create(store, feed, self._epoch, picture)
+        return now_ms if is_busy else now_ms + FEED_MS
+
+    def _is_leader(self, store: DocumentStore, session: str, picture: Picture, look: Look) -> bool:
+        if picture.leader is None:
+            create_if_absent(store, LEADER, Right())
+            picture.leader = read(store, LEADER, Right)
+        right = picture.leader
+        if right is None:
+            return False
+        if right.value.holder != session:
+            self._epoch = None
+            live = {member.session for member in look.members}
+            if right.value.holder in live:
+                return False
+            at_ms = self._ambient.wall_ns() // 1_000_000
+            try:
+                right = change(
+                    store,
+                    LEADER,
+                    Right,
+                    lambda found: claimed(found, session, self._presence.is_over, at_ms),
+                    right,
+                )
+            except Conflict:
+                picture.leader = read(store, LEADER, Right)
+                return False
+            picture.leader = right
+        if right.value.epoch != self._epoch:
+            self._take_office(store, right.value.epoch)
+        return True
+
+    def _take_office(self, store: DocumentStore, epoch: int) -> None:
+        self._states = {}
+        for feed in self._feeds:
+            key = feed_key(feed.name)
+            create_if_absent(store, key, FeedState())
+            self._states[feed.name] = change(store, key, FeedState, partial(led, feed.name, epoch))
+        create_if_absent(store, ROSTER, Roster())
+        self._epoch = epoch
+        log.info("leader.elected", extra={"epoch": epoch})
+
+    def _resign(self, store: DocumentStore, session: str, picture: Picture) -> None:
+        right = picture.leader
+        if right is not None and right.value.holder == session:
+            epoch = right.value.epoch
+            picture.leader = change(
+                store, LEADER, Right, lambda found: released(found, session, epoch)
+            )
+            log.info("leader.resigned", extra={"epoch": epoch})
+        self._epoch = None
+
+    def _keep_roster(self, store: DocumentStore, epoch: int, picture: Picture, look: Look) -> None:
+        wanted = Roster(epoch, entries(look.members))
+        if picture.roster is not None and picture.roster.value == wanted:
+            return
+
+        def decide(found: Roster) -> Roster:
+            if found.epoch > epoch:
+                raise Fenced(f"{ROSTER}: leader {epoch} was followed by {found.epoch}; it stops")
+            return wanted
+
+        picture.roster = change(store, ROSTER, Roster, decide, picture.roster)
+
+    def _tidy(self, store: DocumentStore, picture: Picture, look: Look, now_ms: int) -> None:
+        """Sessions that are over for a while, and drains of sessions that are over, are removed."""
+        over = set(look.over)
+        self._over_since_ms = {s: self._over_since_ms.get(s, now_ms) for s in over}
+        patience_ms = self._presence.hold_ms
+        old = (s for s, since_ms in self._over_since_ms.items() if now_ms - since_ms >= patience_ms)
+        for session in list(islice(old, BATCH)):
+            self._presence.forget(session)
+            del self._over_since_ms[session]
+        for key, drain in list(picture.drains.items()):
+            if key.rpartition("/")[2] in over:
+                _delete(store, drain)
+                del picture.drains[key]
+
+    def _create(self, store: DocumentStore, feed: Feed, epoch: int, picture: Picture) -> bool:
+        """Push, then mark: a crash in between creates the same name again, and finds it there."""
+        state = self._states[feed.name]
+        room = OPEN_TASKS_MAX - len(picture.tasks)
+        orders = feed.wanted(state.value.next, min(BATCH, room)) if room > 0 else ()
+        if not orders:
+            return False
+        first = state.value.next
+        for number, order in enumerate(orders, first):
+            push(store, feed.name, number, new_task(order))
+        self._states[feed.name] = change(
+            store,
+            state.key,
+            FeedState,
+            lambda found: with_next(feed.name, found, epoch, first + len(orders)),
+            state,
+        )
+        return len(orders) == BATCH
+
+    def _remove(self, store: DocumentStore, feed: Feed, epoch: int, picture: Picture) -> bool:
+        """Mark, then delete: a document that comes back late is known by its number."""
+        state = self._states[feed.name]
+        done: list[tuple[int, KeptTask]] = []
+        for key, task in picture.tasks.items():
+            name, number = feed_and_number(key)
+            if name == feed.name and (
+                task.value.state == "done" or is_removed(state.value, number)
+            ):
+                done.append((number, task))
+                if len(done) == BATCH:
+                    break
+        # What is not marked as created yet could be created again.
+        done = [(number, task) for number, task in done if number < state.value.next]
+        if not done:
+            return False
+        state = self._states[feed.name] = change(
+            store,
+            state.key,
+            FeedState,
+            lambda found: with_removed(feed.name, found, epoch, (number for number, _ in done)),
+            state,
+        )
+        picture.feeds[state.key] = state
+        for _, task in done:
+            _delete(store, task)
+            picture.tasks.pop(task.key, None)
+        return len(done) == BATCH
+
+
+def push(store: DocumentStore, feed: str, number: int, task: object) -> None:
+    create_if_absent(store, task_key(feed, number), task)
+
+
+def _delete(store: DocumentStore, kept: Kept[Any]) -> None:
+    try:
+        store.delete(kept.key, kept.version)
+    except Conflict:
+        return  # it changed or is gone: the next look decides

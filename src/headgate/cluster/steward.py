@@ -1,0 +1,148 @@
+"""Steward: the loop that keeps this node's hands full: sees, leads if it may, claims its share.
+
+It looks at the documents when something under `cluster/` was written, and not otherwise: an idle
+node asks nothing, whatever the number of tasks.
+"""
+
+from headgate.ambient import Ambient
+from headgate.cluster.claims import FAR_MS, Claims
+from headgate.cluster.desk import Desk
+from headgate.cluster.leader import Leader
+from headgate.cluster.membership import Membership
+from headgate.cluster.nudge import Nudge
+from headgate.cluster.picture import CLUSTER, Picture, drain_key, read_picture
+from headgate.cluster.trust import GuardedStore, Trust
+from headgate.store import DocumentStore, Mark
+
+REFRESH_MS = 250  # between the starts of two listings, at least
+REFRESH_SHARE = 5  # a listing that takes long is repeated less often: a fifth of the time at most
+WAIT_MS = 60_000
+LISTEN_MS = 50  # between two wake-ups, at least
+
+
+class Listener:
+    """The loop that waits for a change under `cluster/`, without holding anything up."""
+
+    def __init__(self, store: DocumentStore, ambient: Ambient, written: Nudge) -> None:
+        self._store = store
+        self._ambient = ambient
+        self._written = written
+        self._mark: Mark | None = None
+        self.nudge = Nudge()  # nobody gives it: what ends this wait is the store
+
+    def tick(self) -> int:
+        """Raises Unavailable: the next tick goes on from the same mark."""
+        mark = self._store.wait(CLUSTER, self._mark, timeout_ms=WAIT_MS)
+        if mark != self._mark:
+            self._mark = mark
+            self._written.give()
+        return self._ambient.monotonic_ms() + LISTEN_MS
+
+
+class Steward:
+    def __init__(
+        self,
+        store: DocumentStore,
+        membership: Membership,
+        trust: Trust,
+        leader: Leader,
+        claims: Claims,
+        desk: Desk,
+        ambient: Ambient,
+        *,
+        written: Nudge,
+        changed: Nudge,
+    ) -> None:
+        self._store = store
+        self._membership = membership
+        self._trust = trust
+        self._leader = leader
+        self._claims = claims
+        self._desk = desk
+        self._ambient = ambient
+        self._written = written
+        self._changed = changed
+        self._session = ""
+        self._picture: Picture | None = None
+        self._is_stale = True
+        self._refresh_due_ms = 0
+        self._is_draining = False
+        self.nudge = Nudge()  # wakes this loop
+        for other in (written, changed, desk.changed):
+            other.on_give(self.nudge.give)
+
+    @property
+    def is_draining(self) -> bool:
+        return self._is_draining
+
+    def drain(self) -> None:
+        """Gives everything back and takes nothing new, from the next tick on."""
+        self._is_draining = True
+        self._claims.replan()
+        self.nudge.give()
+
+    @property
+    def has_nothing(self) -> bool:
+        """Drained: no task and no leader right is left with this node."""
+        return self._desk.is_empty() and self._leader.epoch is None
+
+    def tick(self) -> int:
+        """Raises what the store raises; the next tick sees everything anew."""
+        self.nudge.take()
+        now_ms = self._ambient.monotonic_ms()
+        session = self._trust.session
+        if session != self._session:
+            self._desk.drop_all()
+            self._claims.replan()
+            self._session, self._picture = session or "", None
+        if session is None or self._trust.left_ms(session) == 0:
+            return now_ms + FAR_MS  # a renewal wakes us
+        if self._changed.take():
+            self._claims.replan()
+        self._is_stale |= self._written.take()
+        store = GuardedStore(self._store, self._trust, session)
+        try:
+            return self._see_and_act(store, session)
+        except BaseException:
+            self._picture = None  # half done, or seen wrongly: look again
+            raise
+
+    def _see_and_act(self, store: DocumentStore, session: str) -> int:
+        now_ms = self._ambient.monotonic_ms()
+        if self._picture is None or (self._is_stale and now_ms >= self._refresh_due_ms):
+            self._picture = self._refresh(store)
+        picture, look = self._picture, self._membership.look
+        if drain_key(session) in picture.drains and not self._is_draining:
+            self.drain()
+        is_draining = self._is_draining
+        lead_ms = self._leader.step(store, session, picture, look, is_draining=is_draining)
+        claim_ms = self._claims.step(store, session, picture, look.members, is_draining=is_draining)
+        refresh_ms = self._refresh_due_ms if self._is_stale else now_ms + FAR_MS
+        return min(lead_ms, claim_ms, refresh_ms)
+
+    def _refresh(self, store: DocumentStore) -> Picture:
+        start_ms = self._ambient.monotonic_ms()
+        self._desk.outcomes()  # the listing shows them: they were acknowledged before
+        self._is_stale = False
+        picture = read_picture(store)
+        took_ms = self._ambient.monotonic_ms() - start_ms
+        self._refresh_due_ms = start_ms + max(REFRESH_MS, REFRESH_SHARE * took_ms)
+        self._claims.replan()
+        if self._knows_others(picture):
+            self._membership.look_again()
+        return picture
+
+    def _knows_others(self, picture: Picture) -> bool:
+        """Whether the documents speak of other sessions than our last look: it is too old."""
+        look = self._membership.look
+        live = {member.session for member in look.members}
+        named = {task.value.holder for task in picture.tasks.values() if task.value.is_claimable}
+        if picture.leader is not None:
+            named.add(picture.leader.value.holder)
+        strangers = named - live - set(look.over) - {""}
+        roster = (
+            set()
+            if picture.roster is None
+            else {entry.session for entry in picture.roster.value.members}
+        )
+        return bool(strangers) or (picture.roster is not None and roster != live)

@@ -1,0 +1,168 @@
+"""Task: a right with a payload, a state and its tries. One document each.
+
+    outstanding ── a node claims it, starts it, finishes it ──▶ done ── the leader ──▶ removed
+      │    ▲
+      │    └── a person: release ──┐
+      └── it failed 5 times ──▶ set aside
+
+"In progress" is not a state: it is an outstanding task whose holder's session lives.
+
+**Tries** are counted when the work starts, not when it fails: a task that takes its whole node down
+can say nothing afterwards. Who gives a task back in good order takes its try back; a task that ran
+well for a while is forgiven all of them.
+
+The pure functions here say what a document should become; `rights.change` writes it. Whoever is not
+the holder any more gets Fenced (invariant 3).
+"""
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from headgate.cluster import Order
+from headgate.cluster.rights import Kept, check_held, claimed, is_held_by
+from headgate.errors import Conflict, Corrupt, Invalid
+from headgate.store.codec import Whole
+from headgate.store.names import key, parts
+
+TASKS = "cluster/tasks"
+FAILED_TRIES_MAX = 5
+NUMBER_MAX = 9_999_999_999
+FOLDER_TASKS = 1_000  # no folder of a store grows with the number of tasks
+WORDS_MAX = 2_000  # of an error
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What went wrong, where and when."""
+
+    words: str
+    node: str
+    at_ms: Whole  # wall time of that node
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    kind: str
+    payload: str  # base64
+    labels: tuple[str, ...] = ()
+    state: Literal["outstanding", "done"] = "outstanding"
+    holder: str = ""
+    epoch: Whole = 0
+    since_ms: Whole = 0  # wall time of its holder, when it claimed it: for people
+    tries: Whole = 0  # starts that came to no good end
+    tried: Whole = 0  # the epoch whose start is counted
+    error: Trouble | None = None  # of the last failure
+    set_aside: Trouble | None = None
+    format: Literal[1] = 1
+
+    @property
+    def is_claimable(self) -> bool:
+        return self.state == "outstanding" and self.set_aside is None
+
+
+KeptTask: TypeAlias = Kept[Task]
+
+
+def task_key(feed: str, number: int) -> str:
+    """Raises Invalid."""
+    if not 0 <= number <= NUMBER_MAX:
+        raise Invalid(f"feed {feed}: a task's number is 0 to {NUMBER_MAX:,}, not {number:,}")
+    return f"{TASKS}/{key(feed, f'{number // FOLDER_TASKS:07}', f'{number:010}')}"
+
+
+def feed_and_number(task: str) -> tuple[str, int]:
+    """The inverse of `task_key`. Raises Invalid."""
+    found = parts(task)
+    if len(found) == 5 and found[4].isdecimal() and task_key(found[2], int(found[4])) == task:
+        return found[2], int(found[4])
+    raise Invalid(f"{task}: is no key of a task; next: headgate status --store URL shows them")
+
+
+def shown(task: str) -> str:
+    """A task's name for people: its feed and number."""
+    feed, number = feed_and_number(task)
+    return f"{feed}/{number}"
+
+
+def key_of_shown(name: str) -> str:
+    """Raises Invalid."""
+    feed, slash, number = name.rpartition("/")
+    if not slash or not feed or not number.isascii() or not number.isdecimal():
+        raise Invalid(
+            f"{name}: a task is named FEED/NUMBER, for example demo/3; "
+            "next: headgate status --store URL shows them"
+        )
+    return task_key(feed, int(number))
+
+
+def new_task(order: Order) -> Task:
+    return Task(order.kind, base64.b64encode(order.payload).decode("ascii"), order.labels)
+
+
+def payload_of(task: KeptTask) -> bytes:
+    """Raises Corrupt."""
+    try:
+        return base64.b64decode(task.value.payload, validate=True)
+    except binascii.Error as error:
+        raise Corrupt(f"{task.key}: its payload is not base64: {error}") from error
+
+
+def claimed_task(task: Task, session: str, is_over: Callable[[str], bool], at_ms: int) -> Task:
+    """Raises Conflict: it is done, set aside or held."""
+    if not task.is_claimable:
+        raise Conflict("it is done or set aside")
+    return claimed(task, session, is_over, at_ms)
+
+
+def given_back(task: Task, session: str, epoch: int) -> Task:
+    """Free again, in good order: this start does not count."""
+    if not is_held_by(task, session, epoch):
+        return task
+    tries = task.tries - 1 if task.tried == epoch else task.tries
+    return replace(task, holder="", tries=tries, tried=0)
+
+
+def started(key: str, task: Task, session: str, epoch: int) -> Task:
+    """With this start counted, once for each holder and failure. Raises Fenced."""
+    check_held(key, task, session, epoch)
+    return task if task.tried == epoch else replace(task, tries=task.tries + 1, tried=epoch)
+
+
+def proved_well(key: str, task: Task, session: str, epoch: int) -> Task:
+    """Forgiven its earlier tries. Raises Fenced."""
+    check_held(key, task, session, epoch)
+    return replace(task, tries=0, tried=0, error=None)
+
+
+def finished(key: str, task: Task, session: str, epoch: int) -> Task:
+    """Done, and free. Raises Fenced."""
+    if task.state == "done" and task.epoch == epoch:
+        return task
+    check_held(key, task, session, epoch)
+    return replace(task, state="done", holder="", tries=0, tried=0)
+
+
+def failed(key: str, task: Task, session: str, epoch: int, trouble: Trouble) -> Task:
+    """With its error; set aside once it has failed often enough. Raises Fenced."""
+    if task.set_aside == trouble:
+        return task
+    check_held(key, task, session, epoch)
+    if task.tries < FAILED_TRIES_MAX:
+        return replace(task, error=trouble, tried=0)
+    return put_aside(key, replace(task, error=trouble), session, epoch, trouble)
+
+
+def put_aside(key: str, task: Task, session: str, epoch: int, trouble: Trouble) -> Task:
+    """Left out of the automatic flow, until a person releases it. Raises Fenced."""
+    if task.set_aside == trouble:
+        return task
+    check_held(key, task, session, epoch)
+    return replace(task, holder="", set_aside=trouble)
+
+
+def released_by_person(task: Task) -> Task:
+    """Given back to the automatic flow, with all its tries."""
+    return replace(task, set_aside=None, tries=0, tried=0)

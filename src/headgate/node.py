@@ -1,0 +1,111 @@
+"""Node: one running Headgate process. The only place that starts threads and waits.
+
+    starting ──▶ running ── drain: a signal, or a person's command ──▶ draining ──▶ left
+                    └── kill, crash, a second signal: its session is closed by others within a term
+
+Each loop has a thread. What a loop raises is logged and counted, and the loop goes on: an error
+never ends it, the next tick sees everything anew. Draining lets the pieces in hand finish, gives
+every right back and leaves; it has an end, after which the rest is left to the others.
+"""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+from headgate.ambient import Ambient, Deadline
+from headgate.cluster.duties import Duties, Loop
+from headgate.errors import Fenced, HeadgateError, OutcomeUnknown, Unavailable
+
+RETRY_MS = 500  # after an error, with as much again by chance
+DRAIN_MS = 60_000
+LEAVE_MS = 5_000
+POLL_MS = 100
+
+log = logging.getLogger(__name__)
+
+
+class Node:
+    def __init__(self, duties: Duties, ambient: Ambient, *, drain_ms: int = DRAIN_MS) -> None:
+        self._duties = duties
+        self._ambient = ambient
+        self._drain_ms = drain_ms
+        self._is_stopped = threading.Event()
+        self._wakes: list[threading.Event] = []
+        self.errors: Counter[str] = Counter()  # by loop
+
+    def drain(self) -> None:
+        """Asks it to stop in good order. Asking twice is fine; safe in a signal handler."""
+        self._duties.drain()
+
+    def run(self, on_poll: Callable[[], None] = lambda: None) -> bool:
+        """Until it is drained. False: its time was over first, and others take what is left."""
+        threads = [
+            threading.Thread(  # noqa: TID251 - node is the place that starts threads
+                target=self._run_loop, args=(name, loop), name=name, daemon=True
+            )
+            for name, loop in self._duties.loops().items()
+        ]
+        for thread in threads:
+            thread.start()
+        while not self._duties.steward.is_draining:
+            on_poll()
+            self._ambient.sleep_ms(POLL_MS)
+        self._duties.drain()  # asked for by a document: the other loops must know, too
+        is_drained = self._wait_until_drained(on_poll)
+        self._leave()
+        self._is_stopped.set()
+        for wake in self._wakes:
+            wake.set()
+        for thread in threads:
+            if thread.name != "listener":  # it waits in the store, which is closed next
+                thread.join(POLL_MS / 1000)
+        return is_drained
+
+    def _wait_until_drained(self, on_poll: Callable[[], None]) -> bool:
+        deadline = Deadline(self._ambient, self._drain_ms)
+        while not self._duties.is_drained:
+            if deadline.is_over():
+                held = self._duties.desk.keys()
+                log.warning("node.drain_timed_out", extra={"held": len(held)})
+                return False
+            on_poll()
+            self._ambient.sleep_ms(POLL_MS / 5)
+        return True
+
+    def _leave(self) -> None:
+        deadline = Deadline(self._ambient, LEAVE_MS)
+        while True:
+            try:
+                self._duties.membership.leave()
+            except (Unavailable, OutcomeUnknown) as error:
+                if deadline.is_over():
+                    log.warning("node.could_not_leave", extra={"why": str(error)})
+                    return  # its session ends by itself, within a term
+                self._ambient.sleep_ms(POLL_MS)
+            else:
+                return
+
+    def _run_loop(self, name: str, loop: Loop) -> None:
+        wake = threading.Event()
+        self._wakes.append(wake)
+        loop.nudge.on_give(wake.set)
+        while not self._is_stopped.is_set():
+            wake.clear()
+            due_ms = self._tick(name, loop)
+            wake.wait(max(0, due_ms - self._ambient.monotonic_ms()) / 1000)
+
+    def _tick(self, name: str, loop: Loop) -> int:
+        try:
+            return loop.tick()
+        except Fenced as error:
+            log.info("loop.fenced", extra={"loop": name, "why": str(error)})
+        except HeadgateError as error:
+            self.errors[name] += 1
+            group = type(error).__name__
+            log.warning("loop.failed", extra={"loop": name, "group": group, "why": str(error)})
+        except Exception:
+            # A bug, and it is shown; but it must not end a loop for ever.
+            self.errors[name] += 1
+            log.exception("loop.bug", extra={"loop": name})
+        return self._ambient.monotonic_ms() + int(RETRY_MS * (1 + self._ambient.random()))
