@@ -10,6 +10,7 @@ import pytest
 
 import headgate
 import headgate.testing
+from headgate.cluster import Presence
 from headgate.store import DocumentStore
 
 ROOT = Path(__file__).parent.parent
@@ -75,7 +76,9 @@ def test_the_public_names_are_these() -> None:
         *("Invalid", "JsonObject", "OutcomeUnknown", "Page", "Unavailable", "Version"),
         "open_store",
     ]
-    assert headgate.testing.__all__ == ["StoreContract", "StoreHarness"]
+    assert headgate.testing.__all__ == [
+        *("PresenceContract", "PresenceHarness", "StoreContract", "StoreHarness"),
+    ]
 
 
 def test_the_architecture_has_the_ten_invariants_in_order() -> None:
@@ -87,6 +90,15 @@ def test_each_store_guarantee_has_a_contract_test() -> None:
     assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
     for number in numbers:
         assert any(re.search(rf"_s{number}_", name) for name in TEST_NAMES), f"S{number}"
+
+
+def test_each_presence_guarantee_has_a_contract_test() -> None:
+    numbers = re.findall(r"^    P(\d+) ", Presence.__doc__ or "", re.MULTILINE)
+    assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
+    contract = ast.parse((SOURCE / "testing/contract/presence.py").read_text("utf-8"))
+    names = [node.name for node in ast.walk(contract) if isinstance(node, ast.FunctionDef)]
+    for number in numbers:
+        assert any(name.startswith(f"test_p{number}_") for name in names), f"P{number}"
 
 
 def fault_ids() -> list[str]:

@@ -1,11 +1,11 @@
 """Main: the `headgate` command, and the one place where an error becomes words and an exit code.
 
     0  yes
-    1  the answer is no (nothing found, not safe, not proved), or a person must decide (Halted)
+    1  the answer is no (nothing found, not safe, not proved), or a person must look (Halted)
     2  Invalid: fix the command, the URL or the settings
     3  try again: Conflict, Unavailable, OutcomeUnknown, Fenced
     4  Corrupt: stored state is damaged
-    130  Ctrl-C
+    130  Ctrl-C; 143 a second SIGTERM
 
 An exception that is not ours is a bug: it keeps its traceback, and Python's exit code 1.
 """
@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from headgate.cli import console, demo, doctor, logs, store
+from headgate.cli import console, demo, doctor, hammer, logs, node, run, status, store, task
 from headgate.errors import (
     Conflict,
     Corrupt,
@@ -52,8 +52,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 EVERYDAY, CLOSER = "Everyday", "A closer look"
+app.command("run", rich_help_panel=EVERYDAY)(run.run)
+app.command("status", rich_help_panel=EVERYDAY)(status.status)
 app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
 app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
+doctor.app.command("hammer")(hammer.hammer_store)
+app.add_typer(node.app, name="node", rich_help_panel=CLOSER)
+app.add_typer(task.app, name="task", rich_help_panel=CLOSER)
 app.add_typer(store.app, name="store", rich_help_panel=CLOSER)
 
 

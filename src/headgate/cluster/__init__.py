@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from headgate.store import TIMEOUT_MS, Version
+from headgate.store import TIMEOUT_MS, DocumentStore, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,8 @@ class Kind(Protocol):
 
 
 class Assignment(Protocol):
-    """What a work may know of the task it does. Every effect asks `check` first."""
+    """What a work may know of the task it does. Every effect asks `check` first: each one, not each
+    tick, because a node may be paused in between."""
 
     @property
     def key(self) -> str: ...
@@ -134,6 +135,9 @@ class Assignment(Protocol):
 
     def left_ms(self) -> int:
         """How long this node may still act; the time limit of every call."""
+
+    def guard(self, store: DocumentStore) -> DocumentStore:
+        """The store, with both asked at every call."""
 
 
 class Work(Protocol):

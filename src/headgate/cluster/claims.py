@@ -37,13 +37,14 @@ class Claims:
         self._desk = desk
         self._ambient = ambient
         self._moves: deque[tuple[str, bool]] = deque()  # key, and whether it is a claim
-        self._is_planned = False
+        self._is_planned = self._is_matched = False
         self._seen: frozenset[str] = frozenset()
         self._grew_first_ms = self._grew_last_ms = -SETTLE_MS
         self._over: set[str] = set()  # sessions that are over stay over
 
     def replan(self) -> None:
-        self._is_planned = False
+        """The picture is new, or the members are."""
+        self._is_planned = self._is_matched = False
         self._moves.clear()
 
     def step(
@@ -120,14 +121,15 @@ class Claims:
         self, store: DocumentStore, session: str, picture: Picture, now_ms: int
     ) -> None:
         """What the documents say is ours is on the desk, and nothing else is."""
-        for outcome in self._desk.outcomes():
-            picture.tasks[outcome.key] = outcome
-            self.replan()
+        if self._is_matched:
+            return
+        self._is_matched = True
         on_desk = self._desk.epochs()
         for key, task in picture.tasks.items():
             is_mine = task.value.holder == session and task.value.is_claimable
             if is_mine and key not in on_desk:
-                self._desk.hold(task, session, now_ms)
+                # Not while a worker has an earlier work of it in hand: then again later.
+                self._is_matched &= self._desk.hold(task, session, now_ms)
         for key, epoch in on_desk.items():
             seen = picture.tasks.get(key)
             if seen is None or not _is_same(seen.value, session, epoch):

@@ -64,7 +64,7 @@ class EphemeralPresence:
         self._ambient = ambient
         self._changing = threading.Lock()
         self._asked: set[str] = set()  # sessions whose node may have been made
-        self._session_ms = nodes.session_ms()
+        self._session_ms = documents.hold_ms
 
     @property
     def hold_ms(self) -> int:
@@ -74,20 +74,24 @@ class EphemeralPresence:
         """Raises Fenced, too: an earlier try got through, and was closed meanwhile."""
         deadline = Deadline(self._ambient, timeout_ms)
         number = self._node(session, advert, deadline)
+        self._session_ms = self._nodes.session_ms(timeout_ms=deadline.left_ms())
         try:
             member = self._documents.join_as(session, advert, number, timeout_ms=deadline.left_ms())
         except Fenced:
             self._drop(number, deadline)
             raise
-        if member.number != number:  # of an earlier try, whose node has ended
+        if member.number != number:  # the session of an earlier try, whose node has ended
             self._drop(number, deadline)
-        return self.renew(member, advert, timeout_ms=deadline.left_ms())
+            member = self.renew(member, advert, timeout_ms=deadline.left_ms())
+        with self._changing:
+            self._asked.discard(session)
+        return member
 
     def renew(self, member: Member, advert: Advert, *, timeout_ms: int = TIMEOUT_MS) -> Member:
         deadline = Deadline(self._ambient, timeout_ms)
-        self._session_ms = self._nodes.session_ms(timeout_ms=deadline.left_ms())
         if not self._nodes.is_mine(member.number, timeout_ms=deadline.left_ms()):
             self._documents.end(member.session, NODE_ENDED, timeout_ms=deadline.left_ms())
+        self._session_ms = self._nodes.session_ms(timeout_ms=deadline.left_ms())
         try:
             return self._documents.renew(member, advert, timeout_ms=deadline.left_ms())
         except Fenced:

@@ -29,13 +29,12 @@ from headgate.cluster.feeds import (
 from headgate.cluster.picture import LEADER, Picture
 from headgate.cluster.rights import Kept, Right, change, claimed, create_if_absent, read, released
 from headgate.cluster.roster import ROSTER, Roster, entries
-from headgate.cluster.tasks import KeptTask, feed_and_number, new_task, task_key
+from headgate.cluster.tasks import OPEN_TASKS_MAX, KeptTask, feed_and_number, new_task, task_key
 from headgate.errors import Conflict, Fenced
 from headgate.store import DocumentStore
 
 BATCH = 100  # tasks created or removed between two looks
 FEED_MS = 5_000  # between two questions to a feed
-OPEN_TASKS_MAX = 50_000  # of one feed at a time
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +47,24 @@ class Leader:
         self._epoch: int | None = None  # while this node is the leader, and has taken office
         self._states: dict[str, Kept[FeedState]] = {}  # by feed
         self._over_since_ms: dict[str, int] = {}
+        self._is_removing = True  # more than a batch at the last step, or never looked
 
     @property
     def epoch(self) -> int | None:
         return self._epoch
 
     def step(
-        self, store: DocumentStore, session: str, picture: Picture, look: Look, *, is_draining: bool
+        self,
+        store: DocumentStore,
+        session: str,
+        picture: Picture,
+        look: Look,
+        *,
+        is_new: bool,
+        is_draining: bool,
     ) -> int:
-        """A few chores, if this node is the leader or can become it. Raises as the store does."""
+        """A few chores, if this node is the leader or can become it. `is_new`: the picture differs
+        from the last step's. Raises as the store does."""
         now_ms = self._ambient.monotonic_ms()
         if is_draining:
             self._resign(store, session, picture)
@@ -67,9 +75,12 @@ class Leader:
         self._keep_roster(store, self._epoch, picture, look)
         self._tidy(store, picture, look, now_ms)
         is_busy = False
+        is_new |= self._is_removing
         for feed in self._feeds:
-            is_busy |= self._remove(store, feed, self._epoch, picture)
+            if is_new:
+                is_busy |= self._remove(store, feed, self._epoch, picture)
             is_busy |= self._create(store, feed, self._epoch, picture)
+        self._is_removing = is_busy
         return now_ms if is_busy else now_ms + FEED_MS
 
     def _is_leader(self, store: DocumentStore, session: str, picture: Picture, look: Look) -> bool:

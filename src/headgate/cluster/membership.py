@@ -68,9 +68,10 @@ class Membership:
         """For good. Raises Unavailable, OutcomeUnknown; leaving again is fine."""
         self._has_left = True
         self._trust.end()
-        if self._member is not None:
-            self._presence.leave(self._member)
-            log.info("member.left", extra={"number": self._member.number})
+        member = self._member  # a renewal under way may find meanwhile that it is over
+        if member is not None:
+            self._presence.leave(member)
+            log.info("member.left", extra={"number": member.number})
             self._member = None
 
     def tick(self) -> int:
@@ -120,6 +121,8 @@ class Membership:
 
     def _trusted(self, member: Member, start_ms: int, now_ms: int) -> None:
         hold_ms = self._presence.hold_ms
+        if self._has_left:
+            return  # while this renewal was under way
         was_over = self._trust.left_ms(member.session) == 0
         # Counted from before the request: a slow reply must not stretch trust (invariant 10).
         self._trust.grant(member.session, trusted_until_ms(start_ms, hold_ms))

@@ -11,7 +11,7 @@ from headgate.cluster.leader import Leader
 from headgate.cluster.membership import Membership
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import CLUSTER, Picture, drain_key, read_picture
-from headgate.cluster.trust import GuardedStore, Trust
+from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
 from headgate.store import DocumentStore, Mark
 
 REFRESH_MS = 250  # between the starts of two listings, at least
@@ -64,7 +64,7 @@ class Steward:
         self._changed = changed
         self._session = ""
         self._picture: Picture | None = None
-        self._is_stale = True
+        self._is_stale = self._is_new = True
         self._refresh_due_ms = 0
         self._is_draining = False
         self.nudge = Nudge()  # wakes this loop
@@ -100,7 +100,7 @@ class Steward:
         if self._changed.take():
             self._claims.replan()
         self._is_stale |= self._written.take()
-        store = GuardedStore(self._store, self._trust, session)
+        store = GuardedStore(self._store, SessionPermit(self._trust, session))
         try:
             return self._see_and_act(store, session)
         except BaseException:
@@ -112,10 +112,17 @@ class Steward:
         if self._picture is None or (self._is_stale and now_ms >= self._refresh_due_ms):
             self._picture = self._refresh(store)
         picture, look = self._picture, self._membership.look
+        for outcome in self._desk.outcomes():
+            picture.tasks[outcome.key] = outcome
+            self._is_new = True
+            self._claims.replan()
         if drain_key(session) in picture.drains and not self._is_draining:
             self.drain()
         is_draining = self._is_draining
-        lead_ms = self._leader.step(store, session, picture, look, is_draining=is_draining)
+        is_new, self._is_new = self._is_new, False
+        lead_ms = self._leader.step(
+            store, session, picture, look, is_new=is_new, is_draining=is_draining
+        )
         claim_ms = self._claims.step(store, session, picture, look.members, is_draining=is_draining)
         refresh_ms = self._refresh_due_ms if self._is_stale else now_ms + FAR_MS
         return min(lead_ms, claim_ms, refresh_ms)
@@ -124,6 +131,7 @@ class Steward:
         start_ms = self._ambient.monotonic_ms()
         self._desk.outcomes()  # the listing shows them: they were acknowledged before
         self._is_stale = False
+        self._is_new = True
         picture = read_picture(store)
         took_ms = self._ambient.monotonic_ms() - start_ms
         self._refresh_due_ms = start_ms + max(REFRESH_MS, REFRESH_SHARE * took_ms)

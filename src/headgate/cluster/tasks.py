@@ -19,6 +19,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from headgate.cluster import Order
@@ -30,6 +31,7 @@ from headgate.store.names import key, parts
 TASKS = "cluster/tasks"
 FAILED_TRIES_MAX = 5
 NUMBER_MAX = 9_999_999_999
+OPEN_TASKS_MAX = 50_000  # of one feed at a time
 FOLDER_TASKS = 1_000  # no folder of a store grows with the number of tasks
 WORDS_MAX = 2_000  # of an error
 
@@ -73,6 +75,7 @@ def task_key(feed: str, number: int) -> str:
     return f"{TASKS}/{key(feed, f'{number // FOLDER_TASKS:07}', f'{number:010}')}"
 
 
+@lru_cache(maxsize=OPEN_TASKS_MAX)
 def feed_and_number(task: str) -> tuple[str, int]:
     """The inverse of `task_key`. Raises Invalid."""
     found = parts(task)

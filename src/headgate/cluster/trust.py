@@ -12,6 +12,8 @@ Trust is a courtesy, not a guard: a node may be paused between asking and acting
 harmless is compare-and-set.
 """
 
+from typing import Protocol
+
 from headgate.ambient import Ambient
 from headgate.errors import Fenced
 from headgate.store import (
@@ -70,14 +72,37 @@ class Trust:
             )
 
 
-class GuardedStore:
-    """The store, for what is done under one session: a write asks for trust first, and no call
-    takes longer than the trust that is left."""
+class Permit(Protocol):
+    """Whether one may act, and for how long."""
 
-    def __init__(self, behind: DocumentStore, trust: Trust, session: str) -> None:
-        self._behind = behind
+    def check(self) -> None:
+        """Raises Fenced."""
+
+    def left_ms(self) -> int:
+        """Never negative."""
+
+
+class SessionPermit:
+    """To act under one session of this node."""
+
+    def __init__(self, trust: Trust, session: str) -> None:
         self._trust = trust
         self._session = session
+
+    def check(self) -> None:
+        self._trust.check(self._session)
+
+    def left_ms(self) -> int:
+        return self._trust.left_ms(self._session)
+
+
+class GuardedStore:
+    """The store, for whoever acts under a permit: every call asks for it first, and takes no longer
+    than what is left of it."""
+
+    def __init__(self, behind: DocumentStore, permit: Permit) -> None:
+        self._behind = behind
+        self._permit = permit
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:
         return self._behind.get(key, timeout_ms=self._limit(timeout_ms))
@@ -114,5 +139,5 @@ class GuardedStore:
         """Stays open: the store belongs to the node."""
 
     def _limit(self, timeout_ms: int) -> int:
-        self._trust.check(self._session)
-        return min(timeout_ms, self._trust.left_ms(self._session))
+        self._permit.check()
+        return min(timeout_ms, self._permit.left_ms())

@@ -31,7 +31,7 @@ from headgate.cluster.tasks import (
     put_aside,
     started,
 )
-from headgate.cluster.trust import GuardedStore, Trust
+from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
 from headgate.errors import Conflict, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
 
@@ -66,6 +66,9 @@ class Assigned:
         if self._held.is_dropped:
             raise Fenced(f"{self.key}: epoch {self.epoch} is over; this holder stops")
         self._trust.check(self._held.session)
+
+    def guard(self, store: DocumentStore) -> DocumentStore:
+        return GuardedStore(store, self)
 
     def left_ms(self) -> int:
         return 0 if self._held.is_dropped else self._trust.left_ms(self._held.session)
@@ -119,7 +122,7 @@ class Worker:
         return self._ambient.monotonic_ms()
 
     def _advance(self, held: Held) -> None:
-        store = GuardedStore(self._store, self._trust, held.session)
+        store = GuardedStore(self._store, SessionPermit(self._trust, held.session))
         if held.report is not None:
             self._tell(held)
             return

@@ -7,6 +7,7 @@ import threading
 from bisect import bisect_right, insort
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
 from headgate.errors import Conflict, Corrupt, Invalid, Unavailable
@@ -40,7 +41,7 @@ class Shelf:
     def put(self, place: Parts, raw: bytes) -> Version:
         if place not in self.documents:
             insort(self.ordered, place)
-        self._count(place)
+        self.count_write(place)
         version = Version(str(self.writes))  # one counter for all: none comes twice
         self.documents[place] = (raw, version)
         return version
@@ -48,9 +49,9 @@ class Shelf:
     def remove(self, place: Parts) -> None:
         del self.documents[place]
         self.ordered.remove(place)
-        self._count(place)
+        self.count_write(place)
 
-    def _count(self, place: Parts) -> None:
+    def count_write(self, place: Parts) -> None:
         self.writes += 1
         for length in range(len(place)):
             self.last_write[place[:length]] = self.writes
@@ -58,6 +59,8 @@ class Shelf:
 
 
 _shelves: dict[str, Shelf] = {}
+# Simulations list few keys, millions of times.
+_key = lru_cache(maxsize=10_000)(key)
 
 
 class MemoryStore:
@@ -123,7 +126,7 @@ class MemoryStore:
             found = [(place, self._shelf.documents[place]) for place in places]
         found = [(place, entry) for place, entry in found if place[: len(below)] == below]
         for place, entry in found[:limit]:
-            name = key(*place[1:])
+            name = _key(*place[1:])
             try:
                 documents.append(_document(name, *entry))
             except Corrupt as error:

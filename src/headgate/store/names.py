@@ -9,6 +9,7 @@ Keys are ordered by their parts, each compared by code points: `a`, `a/b`, `a-b`
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from headgate.errors import Invalid
 
@@ -26,6 +27,7 @@ def key(*names: str) -> str:
     return text
 
 
+@lru_cache(maxsize=10_000)
 def parts(text: str) -> Parts:
     """The parts of a key. Raises Invalid if it is none."""
     if not text:

@@ -4,6 +4,7 @@
     …/part/!INCARNATION              its marker, there as long as this document is
     /CHROOT/NAMESPACE/!bells/PART    rung by every write below that first part of a key
     /CHROOT/NAMESPACE/!clock         written to read the ensemble's clock
+    /CHROOT/NAMESPACE/!members/m-N   a member: ends with the ZooKeeper session that made it
 
 Parts are spelled as in files (`names.to_plain`), which never makes a `!`. Other names that it never
 makes are strangers' and are let alone.
@@ -21,8 +22,13 @@ the same again, and two creates would succeed.
 **Bells.** A write rings its bell in its own transaction. The mark of a wait is the zxid, the number
 of the transaction that rang last; a waiter leaves a watch on the bell, and then looks at the mark:
 watches only wake. Waiting for everything watches all bells, so that a write rings no second one.
+
+**Members** are ephemeral sequential znodes: ZooKeeper gives the number, and never gives it again as
+long as their folder is there; nobody removes it. Their data, `{"node": …, "session": …}`, is for
+people, and for finding one whose making was not answered.
 """
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,6 +62,7 @@ BATCH_MAX = 100  # znodes that a listing asks about in one round trip
 _VERSION = re.compile(r"([0-9a-f]{32}):([0-9]{1,10})")
 _NUMBER_MAX = 2**31 - 1  # what does not fit into a request would end the client's thread
 _MARKER = re.compile(r"![0-9a-f]{32}")
+_MEMBER = re.compile(r"m-(-?[0-9]{10})")
 
 Read: TypeAlias = tuple[Literal["data", "names", "stat"], str]
 Write: TypeAlias = (
@@ -76,6 +83,7 @@ class Znode:
     count: int  # of its children
     zxid: int  # of its last change
     changed_at_ms: int
+    owner: int  # the ZooKeeper session that it ends with; 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,13 @@ class Ensemble(Protocol):
     def touch(self, deadline: Deadline, path: str) -> Znode | None:
         """Writes no data into it, if it is there."""
 
+    def make_ephemeral(self, deadline: Deadline, prefix: str, data: bytes) -> str | None:
+        """Its path: the prefix and a number. None: its parent is missing. Raises OutcomeUnknown,
+        too."""
+
+    def session(self, deadline: Deadline) -> tuple[int, int]:
+        """Of the connection: id, and how long it may be silent, in milliseconds, as agreed."""
+
 
 class ZooKeeperStore:
     def __init__(self, ensemble: Ensemble, root: str, ambient: Ambient) -> None:
@@ -125,7 +140,12 @@ class ZooKeeperStore:
         self._ambient = ambient
         self._rung = threading.Condition()
         self._rings: dict[str, int] = {}  # by path of the bell; "" is all of them
+        self._member_nodes = MemberNodes(ensemble, root, ambient)
         ensemble.start(self._ring)
+
+    @property
+    def member_nodes(self) -> "MemberNodes":
+        return self._member_nodes
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:
         path = self._path(parts(key))
@@ -347,9 +367,91 @@ class ZooKeeperStore:
                 if bell is None or waited in (bell, ""):
                     self._rings[waited] += 1
             self._rung.notify_all()
+        self._member_nodes.on_watch(bell)
 
     def _has_rung(self, bell: str, rings: int) -> bool:
         return self._rings[bell] != rings
+
+
+class MemberNodes:
+    """The members' znodes of one store; `cluster.ephemeral` says what they mean."""
+
+    def __init__(self, ensemble: Ensemble, root: str, ambient: Ambient) -> None:
+        self._ensemble = ensemble
+        self._root = root
+        self._folder = f"{root}/!members"
+        self._ambient = ambient
+        self._rings: list[Callable[[], None]] = []
+
+    def session_ms(self, *, timeout_ms: int = TIMEOUT_MS) -> int:
+        """How long a client may be silent before its members end. Raises Unavailable."""
+        return self._ensemble.session(Deadline(self._ambient, timeout_ms))[1]
+
+    def make(self, session: str, node: str, *, timeout_ms: int = TIMEOUT_MS) -> int:
+        """The new member's number. Raises Unavailable, OutcomeUnknown."""
+        deadline = Deadline(self._ambient, timeout_ms)
+        data = json.dumps({"node": node, "session": session}).encode()
+        for _ in range(TRIES_MAX):
+            path = self._ensemble.make_ephemeral(deadline, f"{self._folder}/m-", data)
+            if path is not None:
+                return _member_number(path)
+            self._ensemble.make(deadline, [*_lineage(self._root), self._folder])
+        raise _gave_up(self._folder)
+
+    def find(self, session: str, *, timeout_ms: int = TIMEOUT_MS) -> int | None:
+        """The number of the one that this client made for a session. Raises Unavailable."""
+        deadline = Deadline(self._ambient, timeout_ms)
+        (folder,) = self._ensemble.read(deadline, [("names", self._folder)], is_current=True)
+        names = [name for name in folder.names if _MEMBER.fullmatch(name)] if folder else []
+        reads: list[Read] = [("data", f"{self._folder}/{name}") for name in names]
+        mine, _ = self._ensemble.session(deadline)
+        for name, znode in zip(names, self._ensemble.read(deadline, reads), strict=True):
+            if znode is not None and znode.owner == mine and _session_in(znode.data) == session:
+                return _member_number(name)
+        return None
+
+    def is_mine(self, number: int, *, timeout_ms: int = TIMEOUT_MS) -> bool:
+        """Is it there, and does it end with this client's session? Raises Unavailable."""
+        deadline = Deadline(self._ambient, timeout_ms)
+        (znode,) = self._ensemble.read(deadline, [("stat", self._path(number))], is_current=True)
+        return znode is not None and znode.owner == self._ensemble.session(deadline)[0]
+
+    def numbers(self, *, timeout_ms: int = TIMEOUT_MS) -> frozenset[int]:
+        """Of all that are there. The next that comes or goes rings. Raises Unavailable."""
+        deadline = Deadline(self._ambient, timeout_ms)
+        (folder,) = self._ensemble.read(
+            deadline, [("names", self._folder)], is_current=True, is_watched=True
+        )
+        names = folder.names if folder else ()
+        return frozenset(_member_number(name) for name in names if _MEMBER.fullmatch(name))
+
+    def remove(self, number: int, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        """Raises Unavailable."""
+        self._ensemble.remove(Deadline(self._ambient, timeout_ms), self._path(number))
+
+    def watch(self, ring: Callable[[], None]) -> None:
+        """`ring` is called on the connection's own thread: it must be quick."""
+        self._rings.append(ring)
+
+    def on_watch(self, path: str | None) -> None:
+        if path is None or path == self._folder:
+            for ring in self._rings:
+                ring()
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/m-{number:010d}"
+
+
+def _member_number(path: str) -> int:
+    return int(path.rpartition("/m-")[2].removeprefix("m-"))
+
+
+def _session_in(data: bytes) -> object:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return None  # a stranger's
+    return found.get("session") if isinstance(found, dict) else None
 
 
 def _document(key: str, path: str, znode: Znode) -> Document:

@@ -5,14 +5,17 @@
       └── close           └── the connection breaks ──────┘
 
 kazoo reconnects by itself, without end; if the session expired meanwhile, it starts a new one. That
-makes no difference here: nothing of ours is bound to a session but watches, and a lost connection
-counts as a ring of every one of them. A call waits for a connection no longer than its time:
+makes no difference to documents. Bound to a session are watches, and a lost connection counts as a
+ring of every one of them; and the znodes of members, which end with it, as they should. A call
+waits for a connection no longer than its time:
 
     not connected in time                       Unavailable: nothing was sent
     sent or queued, and no answer               a read: Unavailable; a write: OutcomeUnknown
     refused by the server                       Refusal, or None where that is no surprise
 
-When a connection breaks, kazoo fails all that was sent or queued; it sends nothing twice.
+When a connection breaks, kazoo fails all that was sent or queued; it sends nothing twice. That a
+server is silent, it notices only while nobody asks: it takes a request for a ping, and does not
+wait for the answer. So we break a connection that left us without any answer for too long.
 
 A current read (S3) follows an empty transaction, in one round trip: the server cannot answer before
 a majority agreed, and then it has caught up with all they acknowledged. ZooKeeper's own `sync` asks
@@ -22,6 +25,7 @@ no majority: a leader that was paused and woke up answered it, and with it old s
 import logging
 import re
 import select
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -52,7 +56,7 @@ from headgate.store.url import StoreUrl
 from headgate.store.znodes import Read, Refusal, Ring, Write, Znode, ZooKeeperStore
 
 OPEN_MS = 10_000
-SESSION_MS = 10_000
+SESSION_MS = 30_000  # as long as the term of a node's session: a shorter one would cut it short
 RECONNECT_S_MAX = 1.0  # kazoo's longest pause between two tries to connect; its default is a minute
 
 # Requests under way at once. For each, kazoo puts a byte into a socket to wake its thread; Linux
@@ -79,14 +83,18 @@ _kazoo_log.setLevel(logging.ERROR)  # it would log bodies and, at DEBUG, the pas
 class Connection:
     """To one ensemble, for all threads of a store."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, ambient: Ambient) -> None:
         self._client = client
+        self._ambient = ambient
+        self._asked_ms: int | None = None  # since when nothing that was asked was answered
         self._hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
         self._crowd = threading.Lock()  # held by whoever has many requests under way
         self._changing = threading.Lock()
         self._live = threading.Event()
         self._is_closed = False
         self._has_ended = False  # kazoo's thread, at what it did not foresee
+        self._session_ms = 0
+        self._note_session_ms()
         self._ring: Ring = lambda _: None
 
     def start(self, ring: Ring) -> None:
@@ -131,15 +139,11 @@ class Connection:
             getattr(transaction, verb)(*arguments)
         self._connect(deadline)
         try:
-            results = transaction.commit_async().get(timeout=deadline.left_ms() / 1000)
+            results = self._wait(transaction.commit_async(), deadline)
         except AuthFailedError as error:
             raise self._no_right() from error
         except _TROUBLE as error:
-            raise OutcomeUnknown(
-                f"{writes[0][1].partition('/!')[0]}: no answer to this write "
-                f"({type(error).__name__}); it may be done, or still be done. "
-                "Next: read it again, then decide"
-            ) from error
+            raise _no_answer(writes[0][1], error) from error
         for index, result in enumerate(results):
             if isinstance(result, NoAuthError):
                 raise self._no_right() from result
@@ -167,6 +171,39 @@ class Connection:
     def touch(self, deadline: Deadline, path: str) -> Znode | None:
         with self._room(1, deadline):
             return _znode("stat", self._answer(self._client.set_async(path, b""), deadline))
+
+    def make_ephemeral(self, deadline: Deadline, prefix: str, data: bytes) -> str | None:
+        self._connect(deadline)
+        asked = self._client.create_async(prefix, data, ephemeral=True, sequence=True)
+        try:
+            path: str = self._wait(asked, deadline)
+        except NoNodeError:
+            return None
+        except (NoAuthError, AuthFailedError) as error:
+            raise self._no_right() from error
+        except _TROUBLE as error:
+            raise _no_answer(prefix, error) from error
+        return path
+
+    def session(self, deadline: Deadline) -> tuple[int, int]:
+        self._connect(deadline)
+        known = self._client.client_id
+        if known is None or not self._session_ms:
+            raise self._out_of_reach()
+        return known[0], self._session_ms
+
+    def _note_session_ms(self) -> None:
+        """kazoo forgets at once what the ensemble agreed to; it lies between its limits."""
+        connection = self._client._connection  # noqa: SLF001 - nothing public tells
+        connect = connection._connect  # noqa: SLF001
+
+        def note(*address: Any) -> Any:
+            read_ms, connect_ms = connect(*address)
+            self._session_ms = round(read_ms * 3 / 2)  # before the first request is sent
+            self._asked_ms = None
+            return read_ms, connect_ms
+
+        connection._connect = note  # noqa: SLF001
 
     def _connect(self, deadline: Deadline) -> None:
         if self._has_ended:
@@ -212,13 +249,39 @@ class Connection:
     def _answer(self, asked: Any, deadline: Deadline) -> Any:
         """None if the znode, its parent or its children are not as this request needs them."""
         try:
-            return asked.get(timeout=deadline.left_ms() / 1000)
+            return self._wait(asked, deadline)
         except (NoNodeError, NodeExistsError, NotEmptyError):
             return None
         except (NoAuthError, AuthFailedError) as error:
             raise self._no_right() from error
         except _TROUBLE as error:
             raise self._out_of_reach() from error
+
+    def _wait(self, asked: Any, deadline: Deadline) -> Any:
+        """Its answer; raises what kazoo does."""
+        now_ms = self._ambient.monotonic_ms()
+        since_ms = now_ms if self._asked_ms is None else self._asked_ms
+        self._asked_ms = since_ms
+        try:
+            answer = asked.get(timeout=deadline.left_ms() / 1000)
+        except KazooTimeoutError:
+            # Another thread may have had an answer, or a new connection, meanwhile.
+            if self._asked_ms == since_ms:
+                self._break_if_silent(since_ms)
+            raise
+        except KazooException:
+            self._asked_ms = None  # an answer, or the connection is broken already
+            raise
+        self._asked_ms = None
+        return answer
+
+    def _break_if_silent(self, since_ms: int) -> None:
+        # A third of the session, as kazoo's own limit: the rest is for finding another server.
+        if self._ambient.monotonic_ms() - since_ms > self._session_ms / 3:
+            self._asked_ms = None
+            _log.warning("store.silent", extra={"hosts": self._hosts})
+            with suppress(OSError, AttributeError):  # it is closed already
+                self._client._connection._socket.shutdown(socket.SHUT_RDWR)  # noqa: SLF001
 
     def _on_watch(self, event: Any) -> None:
         self._ring(event.path)
@@ -270,7 +333,7 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> ZooKeeperStore:
     except ValueError as error:
         raise Invalid(f"{url.shown}: {error}; next: write zk://HOST:PORT,…/PATH") from error
     root = f"{chroot}/{to_plain(namespace)}"
-    store = ZooKeeperStore(Connection(client), root, ambient)
+    store = ZooKeeperStore(Connection(client, ambient), root, ambient)
     try:
         store.list(limit=1, timeout_ms=OPEN_MS)  # somebody answers, and we may read
     except BaseException:
@@ -295,7 +358,22 @@ def _znode(what: str, answer: Any) -> Znode | None:
         data, stat = answer
     elif what == "names":
         names, stat = answer
-    return Znode(data, names, stat.version, stat.numChildren, stat.mzxid, stat.mtime)
+    return Znode(
+        data,
+        names,
+        stat.version,
+        stat.numChildren,
+        stat.mzxid,
+        stat.mtime,
+        stat.ephemeralOwner,
+    )
+
+
+def _no_answer(path: str, error: Exception) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{path.partition('/!')[0]}: no answer to this write ({type(error).__name__}); it may be "
+        "done, or still be done. Next: read it again, then decide"
+    )
 
 
 def _select(

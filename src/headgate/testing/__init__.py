@@ -1,18 +1,21 @@
-"""The kit for people who write a backend: the suite that it must pass, and what the suite uses.
+"""The kit for people who write a backend: the suites that it must pass, and what they use.
 
-The suite needs the extra `testing` (pytest). It is imported when somebody asks for it: the command
+A suite needs the extra `testing` (pytest). It is imported when somebody asks for it: the command
 line uses other parts of the kit, and must run without.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headgate.testing.contract.presence import PresenceContract
     from headgate.testing.contract.suite import StoreContract
-    from headgate.testing.harness import StoreHarness
+    from headgate.testing.harness import PresenceHarness, StoreHarness
 
-__all__ = ["StoreContract", "StoreHarness"]
+__all__ = ["PresenceContract", "PresenceHarness", "StoreContract", "StoreHarness"]
 
 _HOMES = {
+    "PresenceContract": "headgate.testing.contract.presence",
+    "PresenceHarness": "headgate.testing.harness",
     "StoreContract": "headgate.testing.contract.suite",
     "StoreHarness": "headgate.testing.harness",
 }

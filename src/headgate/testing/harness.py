@@ -1,9 +1,10 @@
-"""Harness: what the store contract needs of a backend beside the store itself."""
+"""Harness: what a contract needs of a backend beside the thing itself."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from headgate.ambient import Ambient, SystemAmbient
+from headgate.cluster import Presence
 from headgate.store import DocumentStore
 
 
@@ -22,6 +23,17 @@ class StoreHarness(Protocol):
     def disturbance(self, name: str) -> AbstractContextManager[None]:
         """While open, something goes wrong that the store must stand; healed at the end.
         `StoreContract.disturbances` has the names."""
+
+
+class PresenceHarness(Protocol):
+    """What the suite for presence needs of a backend. What it opens, the harness's owner closes."""
+
+    def open(self, namespace: str, ambient: Ambient, term_ms: int) -> Presence:
+        """One more client of the same store."""
+
+    def open_lossy(self, namespace: str, ambient: Ambient, term_ms: int, seed: int) -> Presence:
+        """One whose writes are not always answered (OutcomeUnknown): they happen or they do not.
+        `planted.LosesReplies` makes such a store."""
 
 
 class Opened:

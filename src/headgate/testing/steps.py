@@ -7,7 +7,7 @@ what is wrong with it.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -35,6 +35,7 @@ class Step:
 class Progress:
     """What a task has done so far."""
 
+    input: Whole  # its place in the feed: each is there once, under whatever name
     epoch: Whole = 0
     steps: tuple[Step, ...] = ()
     format: Literal[1] = 1
@@ -56,6 +57,7 @@ class StepsFeed:
 
     def _order(self, number: int) -> Order:
         settings = {
+            "input": number,
             "steps": self.steps,
             "pause_ms": self.pause_ms,
             "is_poison": number in self.poison,
@@ -78,10 +80,11 @@ class StepsKind:
         try:
             settings = json.loads(assignment.payload)
             steps, pause_ms = int(settings["steps"]), int(settings["pause_ms"])
+            number = int(settings["input"])
             is_poison = bool(settings.get("is_poison", False))
         except (ValueError, KeyError, TypeError) as error:
             raise Invalid(f"{assignment.key}: this is no payload of steps: {error}") from error
-        return StepsWork(assignment, self._store, self._ambient, steps, pause_ms, is_poison)
+        return StepsWork(assignment, self._store, self._ambient, number, steps, pause_ms, is_poison)
 
 
 class StepsWork:
@@ -90,13 +93,15 @@ class StepsWork:
         assignment: Assignment,
         store: DocumentStore,
         ambient: Ambient,
+        number: int,
         steps: int,
         pause_ms: int,
         is_poison: bool,
     ) -> None:
         self._assignment = assignment
-        self._store = store
+        self._store = assignment.guard(store)
         self._ambient = ambient
+        self._input = number
         self._steps = steps
         self._pause_ms = pause_ms
         self._is_poison = is_poison
@@ -105,8 +110,7 @@ class StepsWork:
 
     def tick(self) -> int | None:
         if self._done is None:
-            self._assignment.check()
-            create_if_absent(self._store, self._key, Progress())
+            create_if_absent(self._store, self._key, Progress(self._input))
             self._done = self._change(self._taken_over)
         if self._is_poison:
             raise RuntimeError(f"{shown(self._assignment.key)} is poison: it fails whoever tries")
@@ -119,7 +123,6 @@ class StepsWork:
         return self._ambient.monotonic_ms() + self._pause_ms
 
     def _change(self, decide: Callable[[Progress], Progress]) -> Kept[Progress]:
-        self._assignment.check()
         known, self._done = self._done, None  # after an error: read again, from the start
         return change(self._store, self._key, Progress, decide, known)
 
@@ -145,19 +148,27 @@ def progress_key(task: str) -> str:
     return f"{STEPS}/{key(feed, f'{number:010}')}"
 
 
-def find_faults(feed: StepsFeed, progress: Mapping[int, Progress]) -> list[str]:
+def find_faults(feed: StepsFeed, progress: Sequence[Progress]) -> list[str]:
     """What is wrong at the end, if all of the feed but its poison should be done."""
+    by_input: dict[int, list[Progress]] = {}
+    for one in progress:
+        by_input.setdefault(one.input, []).append(one)
     faults = []
     for number in range(feed.count):
+        found = by_input.get(number, [])
         if number in feed.poison:
             continue
-        done = progress.get(number, Progress())
-        numbers = [step.number for step in done.steps]
-        epochs = [step.epoch for step in done.steps]
-        if numbers != list(range(1, feed.steps + 1)):
-            faults.append(
-                f"{feed.name}/{number}: steps {numbers}, not 1 to {feed.steps}, once each"
-            )
-        if epochs != sorted(epochs):
-            faults.append(f"{feed.name}/{number}: an older epoch wrote after a newer: {epochs}")
+        if len(found) != 1:
+            faults.append(f"input {number} of {feed.name} was worked on by {len(found)} tasks")
+        for done in found:
+            faults += _faults_of(f"{feed.name}/{number}", done, feed.steps)
     return faults
+
+
+def _faults_of(name: str, done: Progress, steps: int) -> Iterator[str]:
+    numbers = [step.number for step in done.steps]
+    epochs = [step.epoch for step in done.steps]
+    if numbers != list(range(1, steps + 1)):
+        yield f"{name}: steps {numbers}, not 1 to {steps}, once each"
+    if epochs != sorted(epochs):
+        yield f"{name}: an older epoch wrote after a newer: {epochs}"

@@ -1,0 +1,116 @@
+"""App: puts a node together from its parts, and does what a person asks of a cluster.
+
+No behaviour of its own: what a node does is in `node` and `cluster`, what there is to see in
+`status`. Kinds of tasks are passed in.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+
+from headgate.ambient import Ambient
+from headgate.cluster import Feed, Kind, Member
+from headgate.cluster import session as sessions
+from headgate.cluster.duties import Duties, NodeSettings
+from headgate.cluster.ephemeral import open_presence
+from headgate.cluster.picture import Drain, drain_key
+from headgate.cluster.presence import TERM_MS
+from headgate.cluster.rights import change, create_if_absent, read
+from headgate.cluster.session import Session, session_key
+from headgate.cluster.tasks import Task, key_of_shown, released_by_person
+from headgate.errors import Corrupt, HeadgateError, Unavailable
+from headgate.node import Node
+from headgate.store import DocumentStore
+from headgate.store.codec import parse
+from headgate.store.pages import pages
+from headgate.store.registry import open_store
+
+log = logging.getLogger(__name__)
+
+Kinds = Callable[[DocumentStore, Ambient], Sequence[Kind]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cluster's documents are."""
+
+    url: str
+    namespace: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A node that is a member, and not running yet."""
+
+    node: Node
+    duties: Duties
+    member: Member
+
+
+@contextmanager
+def joined_node(
+    place: Place,
+    settings: NodeSettings,
+    ambient: Ambient,
+    *,
+    kinds: Kinds,
+    feeds: Sequence[Feed] = (),
+    term_ms: int = TERM_MS,
+) -> Iterator[Joined]:
+    """Joins before anything runs: a store that cannot be reached is an error now, and a reason to
+    wait later. Raises Invalid, Unavailable, OutcomeUnknown."""
+    with (
+        closing(open_store(place.url, place.namespace, ambient=ambient)) as store,
+        closing(open_presence(store, ambient, term_ms=term_ms)) as presence,
+    ):
+        duties = Duties(settings, store, presence, ambient, kinds(store, ambient), feeds)
+        try:
+            duties.membership.tick()
+        except HeadgateError:
+            with suppress(HeadgateError):  # else its session ends by itself
+                duties.membership.leave()
+            raise
+        member = duties.membership.member
+        if member is None:
+            raise Unavailable(f"{place.url}: joined, and was closed at once; next: start it again")
+        yield Joined(Node(duties, ambient), duties, member)
+
+
+def release_task(store: DocumentStore, name: str, reason: str) -> Task | None:
+    """Back into the automatic flow. What it was before; None: there is no such task.
+
+    Raises Invalid (the name), Unavailable, OutcomeUnknown, Corrupt.
+    """
+    key = key_of_shown(name)
+    before = read(store, key, Task)
+    if before is None or before.value.set_aside is None:
+        return None if before is None else before.value
+    change(store, key, Task, released_by_person, before)
+    log.info("task.released", extra={"task": key, "reason": reason})
+    return before.value
+
+
+def find_sessions(store: DocumentStore, node: str) -> list[tuple[str, Session]]:
+    """Of a node, by its name or number; also those that are over and not yet forgotten. Raises
+    Unavailable."""
+    found: list[tuple[str, Session]] = []
+    for page in pages(store, sessions.FOLDER):
+        for document in page.documents:
+            with suppress(Corrupt):  # it concerns only itself, and status names it
+                seen = sessions.read(document)
+                if node in (seen.session.node, str(seen.session.number)):
+                    found.append((seen.id, seen.session))
+    return sorted(found, key=lambda one: one[1].number)
+
+
+def ask_to_drain(store: DocumentStore, session: str, reason: str, ambient: Ambient) -> None:
+    """Asking twice is fine. Raises Unavailable, OutcomeUnknown."""
+    drain = Drain(reason, ambient.wall_ns() // 1_000_000)
+    create_if_absent(store, drain_key(session), drain)
+
+
+def find_session(store: DocumentStore, session: str) -> Session | None:
+    """None: it is over and forgotten. Raises Unavailable, Corrupt."""
+    document = store.get(session_key(session))
+    return None if document is None else parse(document, Session)

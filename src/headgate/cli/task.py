@@ -1,0 +1,50 @@
+"""Task commands: what a person decides about a task."""
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from headgate.app import Place, release_task
+from headgate.cli import console
+from headgate.cli.places import StoreUrl, command
+from headgate.cli.store import Namespace
+from headgate.store.registry import open_store
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Decide about a task that was set aside."""
+
+
+@app.command("release")
+def release(
+    name: Annotated[
+        str, typer.Argument(metavar="TASK", help="FEED/NUMBER, as `headgate status` shows it.")
+    ],
+    store: StoreUrl,
+    reason: Annotated[str, typer.Option(help="Why it may be tried again; goes to the log.")],
+    namespace: Namespace = "default",
+) -> None:
+    """Give a task that was set aside back to the nodes, with all its tries.
+
+    Exit code 0: released; 1: there is no such task, or it was not set aside.
+    """
+    place, talk = Place(store, namespace), console.talk()
+    with closing(open_store(store, namespace)) as documents:
+        before = release_task(documents, name, reason)
+    see = command("status", place)
+    if before is None:
+        words = f"there is no task {name}: it is done and removed, or never was; next: {see}"
+    elif before.set_aside is None:
+        what = "it is done" if before.state == "done" else "nodes do it by themselves"
+        words = f"{name} is not set aside, and nothing was changed: {what}; next: {see}"
+    else:
+        talk.print(console.printable(f"{name} is released: a node takes it within seconds"))
+        talk.print(console.printable(f"was set aside  {before.set_aside.words}"), style="dim")
+        talk.print(f"next: {see}", style="dim")
+        return
+    talk.print(console.printable(words))
+    raise typer.Exit(1)
