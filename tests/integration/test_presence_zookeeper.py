@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 from kazoo.client import KazooClient
@@ -15,8 +16,9 @@ from headgate.ambient import SystemAmbient
 from headgate.cluster import Advert, Presence
 from headgate.cluster.ephemeral import NODE_ENDED, EphemeralPresence, open_presence
 from headgate.cluster.session import LEFT, session_key
-from headgate.errors import Fenced
+from headgate.errors import Fenced, Unavailable
 from headgate.store import DocumentStore
+from headgate.store.znodes import ZooKeeperStore
 from headgate.testing.racing import PATIENCE_S, eventually, until
 from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
@@ -200,3 +202,30 @@ def test_p9_a_renewal_holds_no_longer_than_what_the_ensemble_agreed_to(
     assert presence.hold_ms == agreed_ms
     presence.renew(member, ADVERT)
     assert presence.hold_ms == agreed_ms
+
+
+def test_s10_a_silent_server_is_left_even_by_a_client_that_keeps_asking(
+    zookeeper: ZooKeeperEnsemble, opened: Callable[..., DocumentStore]
+) -> None:
+    """kazoo takes each request for a ping: while they go out, it waits for no answer."""
+    store = opened(options="?session_ms=6000")
+    presence = present(store)
+    member = presence.join("a", ADVERT)
+    assert isinstance(store, ZooKeeperStore)
+    silent = store._ensemble._client._connection._socket.getpeername()[1]  # type: ignore[attr-defined]  # kazoo's
+    index = list(zookeeper.ports).index(silent)
+
+    def is_answered() -> bool:
+        try:
+            store.get("x", timeout_ms=300)
+        except Unavailable:
+            return False
+        return True
+
+    zookeeper.pause(index)
+    try:
+        assert until(is_answered, within_s=30)
+    finally:
+        zookeeper.heal()
+    with suppress(Fenced):  # over, or not: that depends on who was paused
+        presence.renew(member, ADVERT)
