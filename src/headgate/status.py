@@ -324,13 +324,11 @@ def _warnings(
 ) -> tuple[str, ...]:
     found: list[str] = []
     is_anybody_able = any(member.is_able for member in members)
-    if not members:
-        found.append("no node is running" + (f", and {_many(tasks)} wait" if tasks else ""))
-    elif not is_anybody_able:
-        found.append(
-            "no node takes tasks: each one is overdue or draining"
-            + (f", and {_many(tasks)} wait" if tasks else "")
-        )
+    if not members and tasks:
+        found.append(f"no node is running, and {_many(tasks)} {_waits(tasks)}")
+    elif members and not is_anybody_able:
+        waiting = f", and {_many(tasks)} {_waits(tasks)}" if tasks else ""
+        found.append(f"no node takes tasks: each one is overdue or draining{waiting}")
     for member in members:
         if member.is_overdue:
             found.append(
@@ -356,7 +354,10 @@ def _warnings(
         )
     aside = [task for task in tasks if task.set_aside is not None]
     if aside:
-        found.append(f"{_many(aside)} set aside ({_some(aside)}): a person must look")
+        found.append(
+            f"{_many(aside)} {'was' if len(aside) == 1 else 'were'} set aside ({_some(aside)}): "
+            "a person must look"
+        )
     if damaged:
         documents = "1 document is" if len(damaged) == 1 else f"{len(damaged):,} documents are"
         found.append(f"{documents} damaged: what depends on them stands still")
@@ -371,6 +372,10 @@ def _warnings(
 
 def _many(tasks: Sequence[TaskStatus]) -> str:
     return "1 task" if len(tasks) == 1 else f"{len(tasks):,} tasks"
+
+
+def _waits(tasks: Sequence[TaskStatus]) -> str:
+    return "waits" if len(tasks) == 1 else "wait"
 
 
 def _some(tasks: Sequence[TaskStatus]) -> str:

@@ -72,11 +72,29 @@ def test_help_lists_the_verbs_on_stdout(option: str) -> None:
     done = headgate(option)
 
     assert (done.returncode, done.stderr) == (0, "")
-    for word in ("demo", "doctor", "store", "--version", "--debug", "--log-level", "Everyday"):
+    for word in (
+        "run",
+        "status",
+        "demo",
+        "doctor",
+        "node",
+        "task",
+        "store",
+        "--version",
+        "--debug",
+        "--log-level",
+        "Everyday",
+    ):
         assert word in done.stdout
 
 
-@pytest.mark.parametrize("command", ["store", "store ls", "store get", "doctor", "demo"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("store", "store ls", "store get", "doctor", "doctor store", "doctor hammer", "demo"),
+        *("run", "status", "node", "node drain", "task", "task release"),
+    ],
+)
 def test_every_command_has_help(command: str) -> None:
     done = headgate(*command.split(), "--help")
 
@@ -433,11 +451,11 @@ def on_a_terminal(*arguments: str) -> str:
     return seen.decode("utf-8")
 
 
-# ── headgate demo ─────────────────────────────────────────────────────────────────────────────────
+# ── headgate doctor hammer ───────────────────────────────────────────────────────────────────────
 
 
 def test_g5_processes_killed_with_9_lose_and_double_nothing() -> None:
-    done = headgate("demo", "--seconds", "3", "--processes", "4", "--seed", "1")
+    done = headgate("doctor", "hammer", "--seconds", "3", "--processes", "4", "--seed", "1")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("proved: no acknowledged write is lost, and none happened twice")
@@ -453,8 +471,10 @@ def test_g5_processes_killed_with_9_lose_and_double_nothing() -> None:
     assert not Path(folder).exists()
 
 
-def test_demo_keeps_its_documents_and_says_how_to_look_at_them(tmp_path: Path) -> None:
-    done = headgate("demo", "--seconds", "1", "--processes", "2", "--keep", TMPDIR=str(tmp_path))
+def test_hammer_keeps_its_documents_and_says_how_to_look_at_them(tmp_path: Path) -> None:
+    done = headgate(
+        "doctor", "hammer", "--seconds", "1", "--processes", "2", "--keep", TMPDIR=str(tmp_path)
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
     (command,) = re.findall(r"headgate (store get \S+ counter)", done.stdout)
@@ -464,30 +484,30 @@ def test_demo_keeps_its_documents_and_says_how_to_look_at_them(tmp_path: Path) -
     assert len(list(Path(diaries).glob("*.diary"))) >= 2
 
 
-def test_demo_on_another_store_cleans_up_behind_itself(tmp_path: Path) -> None:
+def test_hammer_on_another_store_cleans_up_behind_itself(tmp_path: Path) -> None:
     url = f"file:{tmp_path}"
 
-    done = headgate("demo", "--seconds", "1", "--processes", "2", "--store", url)
+    done = headgate("doctor", "hammer", "--seconds", "1", "--processes", "2", url)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"write to {url}" in done.stderr
     assert list(tmp_path.rglob("*.json")) == []
 
 
-def test_demo_on_a_terminal_draws_a_table() -> None:
-    seen = on_a_terminal("demo", "--seconds", "1", "--processes", "2")
+def test_hammer_on_a_terminal_draws_a_table() -> None:
+    seen = on_a_terminal("doctor", "hammer", "--seconds", "1", "--processes", "2")
 
     assert "increments" in seen
     assert "writing" in seen
     assert "proved: " in seen
 
 
-def test_planted_demo_says_1_for_a_store_that_loses_writes_and_keeps_the_evidence(
+def test_planted_hammer_says_1_for_a_store_that_loses_writes_and_keeps_the_evidence(
     tmp_path: Path, installed: str
 ) -> None:
     done = headgate(
-        *("demo", "--seconds", "5", "--processes", "4"),
-        *("--store", f"careless:{tmp_path / 'state'}"),
+        *("doctor", "hammer", "--seconds", "5", "--processes", "4"),
+        f"careless:{tmp_path / 'state'}",
         PYTHONPATH=installed,
         TMPDIR=str(tmp_path),
     )
@@ -499,28 +519,28 @@ def test_planted_demo_says_1_for_a_store_that_loses_writes_and_keeps_the_evidenc
     assert list(Path(diaries).glob("*.diary"))
 
 
-def test_demo_in_memory_is_refused_with_the_reason() -> None:
-    done = headgate("demo", "--store", "memory:x")
+def test_hammer_in_memory_is_refused_with_the_reason() -> None:
+    done = headgate("doctor", "hammer", "memory:x")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "invalid: memory: lives in one process" in done.stderr
 
 
-def test_ctrl_c_ends_the_demo_quietly_with_all_its_processes(tmp_path: Path) -> None:
-    with running_demo(tmp_path) as (demo, writers):
-        demo.send_signal(signal.SIGINT)
-        _, said = demo.communicate()
+def test_ctrl_c_ends_the_hammer_quietly_with_all_its_processes(tmp_path: Path) -> None:
+    with running_hammer(tmp_path) as (hammer, writers):
+        hammer.send_signal(signal.SIGINT)
+        _, said = hammer.communicate()
 
-        assert demo.returncode == 130
+        assert hammer.returncode == 130
         assert "Traceback" not in said
         assert not any(writer.is_running() for writer in writers)
         assert list(tmp_path.iterdir()) == []
 
 
-def test_writers_end_when_the_demo_itself_is_killed(tmp_path: Path) -> None:
-    with running_demo(tmp_path) as (demo, writers):
-        demo.kill()
-        demo.communicate()
+def test_writers_end_when_the_hammer_itself_is_killed(tmp_path: Path) -> None:
+    with running_hammer(tmp_path) as (hammer, writers):
+        hammer.kill()
+        hammer.communicate()
 
         _, alive = psutil.wait_procs(writers, timeout=60)
 
@@ -540,28 +560,28 @@ def test_a_writer_whose_parent_was_gone_before_it_started_writes_nothing(state: 
 
 
 @contextmanager
-def running_demo(
+def running_hammer(
     folder: Path,
 ) -> Iterator[tuple["subprocess.Popen[str]", list[psutil.Process]]]:
-    """A demo that is past its start, and its writers."""
-    demo = subprocess.Popen(
-        [HEADGATE, "demo", "--seconds", "600", "--processes", "3"],
+    """A hammer that is past its start, and its writers."""
+    hammer = subprocess.Popen(
+        [HEADGATE, "doctor", "hammer", "--seconds", "600", "--processes", "3"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**ENVIRONMENT, "TMPDIR": str(folder)},
     )
     try:
-        assert demo.stderr is not None
-        for line in demo.stderr:
+        assert hammer.stderr is not None
+        for line in hammer.stderr:
             if line.startswith("   1 of 600 s"):
                 break
-        writers = psutil.Process(demo.pid).children()
+        writers = psutil.Process(hammer.pid).children()
         assert writers
-        yield demo, writers
+        yield hammer, writers
     finally:
-        demo.kill()
-        demo.wait()
+        hammer.kill()
+        hammer.wait()
 
 
 def test_the_command_needs_no_test_library() -> None:

@@ -1,5 +1,243 @@
-"""Demo."""
+"""Demo: three nodes share tasks; one is killed, one sleeps too long; with a proof at the end."""
+
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from shutil import rmtree
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from headgate.ambient import SystemAmbient
+from headgate.app import Place
+from headgate.cli import console
+from headgate.cli.places import command
+from headgate.cli.run import DEMO_FEED
+from headgate.cli.store import command as store_command
+from headgate.store.names import key
+from headgate.store.registry import open_store
+from headgate.testing.drama.script import Cell, NodeCell, Outcome, Picture, Plan, clean_up, play
+from headgate.testing.steps import STEPS, StepsFeed
+
+NODES = 3
+WORKERS = 2
+COLUMNS = 3  # of tasks
+BAR = 12  # letters
+COLOURS = ("cyan", "magenta", "yellow")
+STATES = {
+    "starting": "dim",
+    "running": "green",
+    "killed": "bold red",
+    "paused": "bold yellow",
+    "woken": "bold cyan",
+    "ended": "dim",
+}
+FAULTS_SHOWN = 10
+HEADGATE = (sys.executable, "-P", "-c", "from headgate.cli.main import main; main()")
 
 
-def demo() -> None:
-    """Not yet."""
+def demo(
+    tasks: Annotated[int, typer.Option(min=3, max=300, help="How many they share.")] = 24,
+    steps: Annotated[int, typer.Option(min=1, max=1_000, help="Of each task.")] = 45,
+    pause_ms: Annotated[
+        int, typer.Option(min=10, max=10_000, metavar="MS", help="Between two steps.")
+    ] = 700,
+    term_seconds: Annotated[
+        float,
+        typer.Option(min=1, max=60, metavar="S", help="How long a silent node keeps its tasks."),
+    ] = 6,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the choice who is killed. Random if not given.")
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Another store than files in a temporary folder."),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the documents and the logs.")] = False,
+) -> None:
+    """Watch three nodes share tasks while one is killed and one is paused too long.
+
+    About a minute. Each task is a row of steps, and each step must happen once: whoever takes a
+    task over goes on where the last one stopped, and who wakes up too late is refused. At the end
+    every step is accounted for. Exit code 0: proved; 1: not proved.
+    """
+    ambient = SystemAmbient()
+    folder = Path(tempfile.mkdtemp(prefix="headgate-demo-"))
+    plan = Plan(
+        url=f"file:{folder / 'state'}" if store is None else store,
+        namespace="default" if store is None else f"demo-{ambient.new_id()[:8]}",
+        logs=folder / "logs",
+        command=HEADGATE,
+        feed=StepsFeed(DEMO_FEED, tasks, steps, pause_ms),
+        nodes=NODES,
+        workers=WORKERS,
+        term_s=term_seconds,
+        seed=int(ambient.random() * 1_000_000) if seed is None else seed,
+    )
+    plan.logs.mkdir()
+    is_kept = keep
+    try:
+        with closing(open_store(plan.url, plan.namespace, ambient=ambient)) as documents:
+            try:
+                with _shown(plan) as show:
+                    outcome = play(plan, show)
+                is_kept = keep or not outcome.is_proved  # a failure must stay to be seen
+            finally:
+                if store is not None and not is_kept:
+                    clean_up(documents)
+    finally:
+        if not is_kept:
+            rmtree(folder, ignore_errors=True)
+    _tell(plan, outcome, is_kept)
+    raise typer.Exit(0 if outcome.is_proved else 1)
+
+
+@contextmanager
+def _shown(plan: Plan) -> Iterator[Callable[[Picture], None]]:
+    """A live picture on a terminal; elsewhere one line a second; and the news on both."""
+    talk = console.talk()
+    talk.print(
+        f"{plan.nodes} nodes share {plan.feed.count} tasks of {plan.feed.steps} steps at "
+        f"{console.printable(plan.url)} (seed {plan.seed})"
+    )
+    if not talk.is_terminal:
+        yield _lines(plan, talk)
+        return
+    with Live(console=talk, auto_refresh=False) as live:
+
+        def show(picture: Picture) -> None:
+            for words in picture.news:
+                live.console.print(_news(picture, words))
+            live.update(_drawn(plan, picture), refresh=True)
+
+        yield show
+
+
+def _lines(plan: Plan, talk: Console) -> Callable[[Picture], None]:
+    said_s = -1
+
+    def show(picture: Picture) -> None:
+        nonlocal said_s
+        for words in picture.news:
+            talk.print(_news(picture, words))
+        if int(picture.elapsed_s) > said_s:
+            said_s = int(picture.elapsed_s)
+            nodes = "  ".join(f"{node.name} {_short(node)}" for node in picture.nodes)
+            total = plan.feed.count * plan.feed.steps
+            talk.print(
+                f"{said_s:>4} s  {nodes}  {picture.steps:>5,} of {total:,} steps  "
+                f"{picture.done:>3} of {plan.feed.count} tasks done"
+            )
+
+    return show
+
+
+def _short(node: NodeCell) -> str:
+    return f"holds {node.holds:>2}" if node.state == "running" else f"{node.state:>8}"
+
+
+def _news(picture: Picture, words: str) -> Text:
+    return Text.assemble((f"{picture.elapsed_s:>4.0f} s  ", "dim"), console.printable(words))
+
+
+def _drawn(plan: Plan, picture: Picture) -> Group:
+    colours = {node.name: COLOURS[place % len(COLOURS)] for place, node in enumerate(picture.nodes)}
+    nodes = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name, right in (("node", 0), ("number", 1), ("pid", 1), ("state", 0), ("holds", 1)):
+        nodes.add_column(name, justify="right" if right else "left")
+    nodes.add_column("", min_width=6)
+    for node in picture.nodes:
+        nodes.add_row(
+            Text(node.name, colours[node.name]),
+            node.number,
+            Text(str(node.pid), "dim"),
+            Text(node.state, STATES[node.state]),
+            str(node.holds),
+            Text("leader" if node.is_leader else "", "bold"),
+        )
+    cells = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    rows = -(-len(picture.cells) // COLUMNS)
+    for row in range(rows):
+        cells.add_row(
+            *(
+                _bar(plan, number, picture.cells[number], colours)
+                for number in range(row, len(picture.cells), rows)
+            )
+        )
+    total = plan.feed.count * plan.feed.steps
+    foot = Text(
+        f"{picture.elapsed_s:.0f} s   {picture.steps:,} of {total:,} steps   "
+        f"{picture.done} of {plan.feed.count} tasks done",
+        "bold",
+    )
+    return Group(nodes, cells, Text(), foot)
+
+
+def _bar(plan: Plan, number: int, cell: Cell, colours: dict[str, str]) -> Text:
+    filled = BAR * cell.steps // plan.feed.steps
+    colour = "green" if cell.is_done else colours.get(cell.node or "", "dim")
+    mark = "done" if cell.is_done else f"epoch {cell.epoch}" if cell.epoch else "free"
+    return Text.assemble(
+        (f"{number:>3} ", "dim"),
+        ("█" * filled, colour),
+        ("░" * (BAR - filled), "dim"),
+        (f" {mark:7}", "dim"),
+    )
+
+
+def _tell(plan: Plan, outcome: Outcome, is_kept: bool) -> None:
+    out = console.results()
+    if outcome.is_proved:
+        out.print("proved: every step of every task happened exactly once", style="bold green")
+    else:
+        out.print("not proved: something went wrong", style="bold red")
+        for fault in outcome.faults[:FAULTS_SHOWN]:
+            out.print(f"  {console.printable(fault)}", style="red")
+        if len(outcome.faults) > FAULTS_SHOWN:
+            out.print(f"  and {len(outcome.faults) - FAULTS_SHOWN:,} more", style="red")
+    out.print()
+    for number, words in _numbers(plan, outcome):
+        out.print(Text.assemble((f"{number:>7,}", "cyan"), f"  {words}"))
+    out.print("\nnext", style="bold")
+    lines = _next(plan, is_kept)
+    width = max(len(line) for line, _ in lines)
+    for line, words in lines:
+        out.print(Text.assemble((f"  {line:{width}}", "cyan"), f"  {words}"))
+
+
+def _numbers(plan: Plan, outcome: Outcome) -> Iterator[tuple[int, str]]:
+    picture = outcome.picture
+    yield picture.done, f"of {plan.feed.count} tasks done, shared by {plan.nodes} nodes"
+    yield picture.steps, "steps, each a write that names its node and epoch; no epoch came late"
+    yield outcome.takeovers, "times a task was taken over from a node that was killed or paused"
+    yield outcome.epoch_max, "is the highest epoch: so many holders had one task, one by one"
+    yield outcome.lost, "found its session closed when it woke up, and joined again as a new member"
+    if outcome.refused:
+        yield outcome.refused, "pieces of work were refused to who was no holder any more"
+
+
+def _next(plan: Plan, is_kept: bool) -> list[tuple[str, str]]:
+    place = Place(plan.url, plan.namespace)
+    hammer = ("headgate doctor hammer", "kills processes while they write, as fast as they can")
+    own = ("headgate run --store file:./state --demo-tasks 100", "a node of your own; start more")
+    if not is_kept:
+        return [("headgate demo --keep", "keeps the documents and logs to look at"), own, hammer]
+    return [
+        (command("status", place), "shows what is left: feeds, and who was last seen"),
+        (
+            store_command("get", plan.url, plan.namespace, key(STEPS, DEMO_FEED, f"{0:010}")),
+            "shows the steps of a task, with node and epoch",
+        ),
+        (shlex.join(["ls", str(plan.logs)]), "has the log of each node"),
+        (shlex.join(["rm", "-r", str(plan.logs.parent)]), "when you have seen enough"),
+        own,
+        hammer,
+    ]

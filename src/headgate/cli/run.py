@@ -78,6 +78,8 @@ def run(
     ):
         _tell_the_start(joined, own_name, place, has_feed=bool(feeds))
         is_drained = joined.node.run(_poll(joined, signals))
+    if not signals.is_asked:
+        console.talk().print("stopping: somebody asked for it with `headgate node drain`")
     _tell_the_end(own_name, place, is_drained=is_drained)
     raise typer.Exit(0 if is_drained else 1)
 
@@ -114,16 +116,15 @@ class _Signals:
 
 
 def _poll(joined: Joined, signals: _Signals) -> Callable[[], None]:
-    """What happens ten times a second: a signal becomes a drain, and a drain becomes words."""
+    """What happens ten times a second: a signal becomes words and a drain."""
     is_told = False
 
     def poll() -> None:
         nonlocal is_told
-        if signals.is_asked:
-            joined.node.drain()
-        if joined.duties.steward.is_draining and not is_told:
+        if signals.is_asked and not is_told:
             is_told = True
             _tell_the_drain(joined)
+            joined.node.drain()
 
     return poll
 

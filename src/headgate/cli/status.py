@@ -16,6 +16,7 @@ from headgate.app import Place
 from headgate.cli import console
 from headgate.cli.places import StoreUrl, command
 from headgate.cli.store import Json, Namespace
+from headgate.cli.store import command as store_command
 from headgate.errors import Unavailable
 from headgate.status import (
     SESSION_LETTERS,
@@ -129,6 +130,7 @@ def blocks(found: ClusterStatus, place: Place, *, is_all: bool) -> list[Block]:
     shown: list[Block] = [_verdict(found, place)]
     for warning in found.warnings:
         shown.append(Text(f"  warning  {console.printable(warning)}", "yellow"))
+    shown += [Text.assemble("  next     ", (line, "cyan")) for line in _next(found, place)]
     shown.append(Text(f"  leader   {_leader(found)}"))
     shown.append(Text(f"  tasks    {_counts(found)}"))
     for feed in found.feeds:
@@ -162,6 +164,16 @@ def _verdict(found: ClusterStatus, place: Place) -> Text:
     if not exit_code(found) and not found.members:
         words = "nobody is here, and nothing is to be done"
     return Text.assemble((words, STYLES[exit_code(found)]), f"   {console.printable(place.url)}")
+
+
+def _next(found: ClusterStatus, place: Place) -> Iterator[str]:
+    """Commands that help with the warnings. What was set aside has its own."""
+    if found.tasks and not found.is_anybody_able:
+        yield command("run", place)
+    for labels in sorted({task.labels for task in found.tasks if task.is_stranded}):
+        yield command("run", place, options=["--label", labels[0]])
+    for damage in found.damaged[:1]:
+        yield store_command("get", place.url, place.namespace, damage.key)
 
 
 def _leader(found: ClusterStatus) -> str:

@@ -49,7 +49,7 @@ class Look:
 
     members: tuple[Member, ...]  # by number
     over: tuple[str, ...]  # sessions whose documents say closed
-    next_ms: int  # on the monotonic clock: nothing can be over before
+    next_ms: int  # on the monotonic clock: when the next look is worth it
 
 
 class Presence(Protocol):
@@ -75,7 +75,8 @@ class Presence(Protocol):
         """How long a renewal holds, counted from its start; at most the term."""
 
     def join(self, session: str, advert: Advert, *, timeout_ms: int = TIMEOUT_MS) -> Member:
-        """`session` is a new id, never used before. Raises Unavailable, OutcomeUnknown."""
+        """`session` is a new id, never used before. Raises Unavailable, OutcomeUnknown, Fenced (an
+        earlier try got through, and was closed since: take a new id)."""
 
     def renew(self, member: Member, advert: Advert, *, timeout_ms: int = TIMEOUT_MS) -> Member:
         """Raises Fenced (it is over), Unavailable, OutcomeUnknown."""

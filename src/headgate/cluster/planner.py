@@ -12,7 +12,7 @@ with the least work per worker.
 A stale plan is harmless: a claim is a compare-and-set, and of two who planned the same one wins.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
@@ -35,7 +35,7 @@ class Item:
     key: str
     holder: str | None  # None: free, or its holder is over
     labels: tuple[str, ...] = ()
-    is_begun: bool = False  # by this node: given back last
+    is_begun: bool = False  # by this node: given back last, and only if somebody is short
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,9 @@ def plan(items: Sequence[Item], seats: Sequence[Seat], me: str) -> Plan:
         held = [item for item in of_class if item.holder == me]
         share = shares.get(me, 0)
         if len(held) > share:
-            # From the end, and first what was not begun: a started task is worth keeping.
-            spare = sorted(reversed(held), key=lambda item: item.is_begun)
+            spare = [item for item in reversed(held) if not item.is_begun]
+            if _is_anybody_short(of_class, shares):
+                spare += [item for item in reversed(held) if item.is_begun]
             returns += [item.key for item in spare[: len(held) - share]]
         elif len(held) < share:
             start = sum(shares.get(seat.session, 0) for seat in able[:mine])
@@ -66,6 +67,18 @@ def plan(items: Sequence[Item], seats: Sequence[Seat], me: str) -> Plan:
             free = [item.key for item in from_my_place if item.holder is None]
             claims += free[: share - len(held)]
     return Plan(tuple(claims), tuple(returns))
+
+
+def _is_anybody_short(items: Sequence[Item], shares: Mapping[str, int]) -> bool:
+    """Whether it is worth to interrupt begun work: somebody has nothing, or lacks more than one.
+
+    Without this, short tasks would be handed to and fro whenever one of them is done.
+    """
+    held = Counter(item.holder for item in items)
+    return any(
+        share - held[session] > 1 or (share > 0 and held[session] == 0)
+        for session, share in shares.items()
+    )
 
 
 def deal(

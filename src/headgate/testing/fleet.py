@@ -24,6 +24,7 @@ from headgate.store.pages import pages
 from headgate.testing.checkers import Checker, checkers
 from headgate.testing.faults import wrap
 from headgate.testing.simulation import Event, Fault, Machine, Simulation
+from headgate.testing.simulation.network import LATENCIES_US
 from headgate.testing.steps import STEPS, Progress, StepsFeed, StepsKind, find_faults
 
 POLL_MS = 100
@@ -57,6 +58,7 @@ class Scenario:
     nodes: Mapping[str, NodeSettings]  # those that are there from the start
     happenings: tuple[Fault | Move, ...] = ()
     turmoil_ms: int = 0
+    slowness: int = 1  # how many times longer than usual every call takes
     term_ms: int = TERM_MS
 
 
@@ -171,7 +173,8 @@ def play(
     faults = [one for one in scenario.happenings if not isinstance(one, Move)]
     watching = (watchers or _usual)(scenario)
     events: list[Event] = []
-    with Simulation(scenario.seed, faults) as simulation:
+    latencies_us = [scenario.slowness * latency_us for latency_us in LATENCIES_US]
+    with Simulation(scenario.seed, faults, latencies_us) as simulation:
         if with_events:
             simulation.observe(events.append)
         for checker in watching:

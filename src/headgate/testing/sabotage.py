@@ -11,9 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 from headgate.cluster import claims, leader, membership, planner, presence, rights, steward, tasks
+from headgate.cluster import session as sessions
 from headgate.cluster import worker as workers
-from headgate.cluster.planner import Item, Seat
+from headgate.cluster.picture import LEADER, Picture
+from headgate.cluster.planner import Seat
 from headgate.cluster.rights import HasHolder, Kept
+from headgate.errors import Conflict
 from headgate.store import DocumentStore, Version
 from headgate.store.codec import body_of
 
@@ -37,18 +40,19 @@ def _release_without_version() -> Sequence[Patch]:
     def given_back(task: tasks.Task, _session: str, _epoch: int) -> tasks.Task:
         return replace(task, holder="")
 
-    def released(right: rights.Right, _session: str, _epoch: int) -> rights.Right:
-        return replace(right, holder="")
+    def resign(_self: object, store: DocumentStore, _session: str, picture: Picture) -> None:
+        if picture.leader is not None:  # whoever it is
+            rights.change(store, LEADER, rights.Right, lambda right: replace(right, holder=""))
 
     return [
         (claims, "given_back", given_back),
         (workers, "given_back", given_back),
-        (leader, "released", released),
+        (leader.Leader, "_resign", resign),
     ]
 
 
 def _trust_counted_from_the_reply() -> Sequence[Patch]:
-    honest = membership.Membership._trusted
+    honest = membership.Membership._trusted  # noqa: SLF001 - a switch is inside
 
     def trusted(self: Any, member: object, _start_ms: int, now_ms: int) -> None:
         honest(self, member, self._ambient.boot_ms(), now_ms)  # type: ignore[arg-type]
@@ -58,11 +62,11 @@ def _trust_counted_from_the_reply() -> Sequence[Patch]:
 
 def _session_closed_without_compare_and_set() -> Sequence[Patch]:
     def close_over(store: DocumentStore, seen: Any, why: str, **limit: int) -> Version | None:
-        key = presence.session_key(seen.id)
+        key = sessions.session_key(seen.id)
         current = store.get(key, **limit)
         if current is None:
             return None
-        body = body_of(presence.sessions.closed(seen.session, why))
+        body = body_of(sessions.closed(seen.session, why))
         return store.replace(key, body, current.version, **limit)
 
     return [(presence, "close_over", close_over)]
@@ -139,7 +143,7 @@ def _conflict_taken_as_success() -> Sequence[Patch]:
     def write(store: DocumentStore, kept: Kept[Any], wanted: object) -> Version:
         try:
             return honest(store, kept, wanted)
-        except rights.Conflict:
+        except Conflict:
             return kept.version
 
     return [(rights, "write", write)]

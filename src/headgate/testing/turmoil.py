@@ -35,7 +35,8 @@ def scenario_of(seed: int) -> Scenario:
     happenings: list[Fault | Move] = []
     for _ in range(random.randint(1, HAPPENINGS_MAX)):
         happenings += _draw(random, names, turmoil_ms)
-    return Scenario(seed, feed, nodes, tuple(happenings), turmoil_ms)
+    slowness = 400 if random.random() < 0.1 else 1
+    return Scenario(seed, feed, nodes, tuple(happenings), turmoil_ms, slowness)
 
 
 def _draw(random: Random, names: list[str], turmoil_ms: int) -> list[Fault | Move]:

@@ -8,10 +8,10 @@ Left out is what says nothing: reads that were answered, and the same write with
 made again by the machine that made the last one to that key.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from headgate.testing.faults import Sort
+from headgate.testing.faults import Call, Sort
 from headgate.testing.simulation.events import Event, Happening
 
 _SILENT = frozenset({Happening.STARTED})
@@ -31,9 +31,14 @@ class _Line:
 
 
 def tell(
-    events: Iterable[Event], about: Sequence[str] = (), *, with_reads: bool = False
+    events: Iterable[Event],
+    about: Sequence[str] = (),
+    *,
+    with_reads: bool = False,
+    describe: Callable[[Call], str] = lambda _: "",
 ) -> Sequence[str]:
-    """`about` are names of machines and beginnings of keys; none: everything.
+    """`about` are names of machines and beginnings of keys; none: everything. `describe` says in a
+    few words what a call writes.
 
     What happens to machines is always told, because it explains the rest.
     """
@@ -47,7 +52,7 @@ def tell(
             continue
         if _is_left_out(event, with_reads) or not _is_about(event, about):
             continue
-        line = _Line(event, _text(event))
+        line = _Line(event, _text(event, describe))
         if event.call is not None:
             key = event.call.subject
             before = last.get(key)
@@ -86,10 +91,11 @@ def _is_again(before: _Line, line: _Line) -> bool:
     return (before.event.machine, before.text) == (line.event.machine, line.text)
 
 
-def _text(event: Event) -> str:
+def _text(event: Event, describe: Callable[[Call], str]) -> str:
     if event.call is None:
         return _of_a_machine(event)
-    what = f"{event.call.method} {event.call.subject}".rstrip()
+    said = describe(event.call)
+    what = f"{event.call.method} {event.call.subject}{said and f' ({said})'}".rstrip()
     match event.happening:
         case Happening.HARMED:
             return f"{event.outcome} {what}"
