@@ -24,8 +24,8 @@ from headgate.errors import Conflict, Fenced
 from headgate.store import DocumentStore
 
 PAUSE_MS = 10  # at most, between two moves
-SETTLE_MS = 1_000
-SETTLE_MS_MAX = 10_000
+SETTLE_MS = 3_000
+SETTLE_MS_MAX = 15_000
 FAR_MS = 3_600_000
 
 log = logging.getLogger(__name__)
@@ -169,17 +169,12 @@ class Claims:
         held = self._desk.take_off(key)
         if held is None:
             return  # in a worker's hand, who gives it back; or gone
+        kept = None
         try:
-            kept = change(
-                store,
-                key,
-                Task,
-                lambda task: given_back(task, session, held.epoch),
-            )
-        except Fenced:
-            picture.tasks.pop(key, None)
-            raise
-        picture.tasks[key] = kept
+            kept = change(store, key, Task, lambda task: given_back(task, session, held.epoch))
+            picture.tasks[key] = kept
+        finally:
+            self._desk.let_go(held, kept)
         log.info("task.given_back", extra={"task": key, "epoch": held.epoch})
 
     def _is_over(self, session: str) -> bool:

@@ -97,7 +97,8 @@ class Desk:
             self.drop(key)
 
     def take_off(self, key: str) -> Held | None:
-        """For giving it back. None: a worker has it in hand, and gives it back when it can."""
+        """For giving it back; in the taker's hand until it lets go. None: a worker has it in hand,
+        and gives it back when it can."""
         with self._lock:
             held = self._held.get(key)
             if held is None:
@@ -105,7 +106,9 @@ class Desk:
             if held.is_in_hand or held.report is not None:
                 held.is_wanted_back = True
                 return None
-            return self._held.pop(key)
+            held.is_in_hand = True
+            self._leaving[key] = self._held.pop(key)
+            return held
 
     def take_due(self, now_ms: int) -> Held | None:
         """The one that is due longest; in the taker's hand from now on."""

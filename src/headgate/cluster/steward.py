@@ -136,21 +136,5 @@ class Steward:
         took_ms = self._ambient.monotonic_ms() - start_ms
         self._refresh_due_ms = start_ms + max(REFRESH_MS, REFRESH_SHARE * took_ms)
         self._claims.replan()
-        if self._knows_others(picture):
-            self._membership.look_again()
+        self._membership.look_again()  # who writes may have come, or be about to go
         return picture
-
-    def _knows_others(self, picture: Picture) -> bool:
-        """Whether the documents speak of other sessions than our last look: it is too old."""
-        look = self._membership.look
-        live = {member.session for member in look.members}
-        named = {task.value.holder for task in picture.tasks.values() if task.value.is_claimable}
-        if picture.leader is not None:
-            named.add(picture.leader.value.holder)
-        strangers = named - live - set(look.over) - {""}
-        roster = (
-            set()
-            if picture.roster is None
-            else {entry.session for entry in picture.roster.value.members}
-        )
-        return bool(strangers) or (picture.roster is not None and roster != live)

@@ -38,7 +38,8 @@ class Trust:
 
     def __init__(self, ambient: Ambient) -> None:
         self._ambient = ambient
-        self._granted: tuple[str, int] | None = None  # one value: a reader never sees half of it
+        # One value, and every reader looks at it once: another thread may end it meanwhile.
+        self._granted: tuple[str, int] | None = None
 
     def grant(self, session: str, until_ms: int) -> None:
         self._granted = (session, until_ms)
@@ -49,24 +50,28 @@ class Trust:
     @property
     def session(self) -> str | None:
         """The session this node has, whether or not it may act just now."""
-        return None if self._granted is None else self._granted[0]
+        granted = self._granted
+        return None if granted is None else granted[0]
 
     @property
     def until_ms(self) -> int:
         """On the boot clock; 0 without a session."""
-        return 0 if self._granted is None else self._granted[1]
+        granted = self._granted
+        return 0 if granted is None else granted[1]
 
     def left_ms(self, session: str) -> int:
         """Never negative; 0 for a session that is not this node's any more."""
-        if self._granted is None or self._granted[0] != session:
+        granted = self._granted
+        if granted is None or granted[0] != session:
             return 0
-        return max(0, self._granted[1] - self._ambient.boot_ms())
+        return max(0, granted[1] - self._ambient.boot_ms())
 
     def check(self, session: str) -> None:
         """Raises Fenced."""
-        if self._granted is None or self._granted[0] != session:
+        granted = self._granted
+        if granted is None or granted[0] != session:
             raise Fenced(f"session {session[:8]} is no longer this node's; whoever holds it stops")
-        if self.left_ms(session) == 0:
+        if granted[1] <= self._ambient.boot_ms():
             raise Fenced(
                 f"session {session[:8]} was not renewed in time; nothing is started under it"
             )

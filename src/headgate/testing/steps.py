@@ -50,6 +50,7 @@ class StepsFeed:
     steps: int
     pause_ms: int = 0
     poison: frozenset[int] = frozenset()
+    labels: tuple[str, ...] = ()
 
     def wanted(self, first: int, limit: int) -> tuple[Order, ...]:
         last = min(self.count, first + limit)
@@ -62,7 +63,7 @@ class StepsFeed:
             "pause_ms": self.pause_ms,
             "is_poison": number in self.poison,
         }
-        return Order(KIND, json.dumps(settings).encode())
+        return Order(KIND, json.dumps(settings).encode(), self.labels)
 
 
 class StepsKind:
