@@ -19,7 +19,7 @@ from headgate.cluster.presence import TERM_MS
 from headgate.cluster.rights import change, create_if_absent, read
 from headgate.cluster.session import Session, session_key
 from headgate.cluster.tasks import Task, key_of_shown, released_by_person
-from headgate.errors import Corrupt, HeadgateError, Unavailable
+from headgate.errors import Corrupt, Fenced, HeadgateError, Unavailable
 from headgate.node import Node
 from headgate.store import DocumentStore
 from headgate.store.codec import parse
@@ -86,9 +86,17 @@ def release_task(store: DocumentStore, name: str, reason: str) -> Task | None:
     before = read(store, key, Task)
     if before is None or before.value.set_aside is None:
         return None if before is None else before.value
-    change(store, key, Task, released_by_person, before)
+    try:
+        change(store, key, Task, _released, before)
+    except Fenced:
+        return None  # removed meanwhile
     log.info("task.released", extra={"task": key, "reason": reason})
     return before.value
+
+
+def _released(task: Task) -> Task:
+    """Somebody else may have been first, and a node may have it by now: its tries are its own."""
+    return task if task.set_aside is None else released_by_person(task)
 
 
 def find_sessions(store: DocumentStore, node: str) -> list[tuple[str, Session]]:

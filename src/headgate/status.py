@@ -13,12 +13,11 @@ from dataclasses import asdict, dataclass
 
 from headgate.ambient import Ambient
 from headgate.cluster import session as sessions
-from headgate.cluster.claims import is_zombie
 from headgate.cluster.picture import Picture, condition, read_picture
 from headgate.cluster.session import Seen
 from headgate.cluster.store_clock import StoreClock
-from headgate.cluster.tasks import KeptTask, feed_and_number
-from headgate.errors import Corrupt, Invalid
+from headgate.cluster.tasks import KeptTask, shown
+from headgate.errors import Corrupt
 from headgate.store import Damaged, DocumentStore, JsonObject
 from headgate.store.names import parts
 from headgate.store.pages import pages
@@ -157,7 +156,7 @@ def compose(
     leading = "" if picture.leader is None else picture.leader.value.holder
     members = tuple(_member(seen, leading, at_ms) for seen in live)
     names = _names(picture, live)
-    found, strange = _known_tasks(picture)
+    found = {shown(key): task for key, task in picture.tasks.items()}
     tasks = tuple(
         _task(name, task, names, members, at_ms)
         for name, task in found.items()
@@ -175,7 +174,6 @@ def compose(
             LastSeen(e.number, e.node, e.session, e.workers, e.labels)
             for e in picture.roster.value.members
         )
-    all_damaged = (*damaged, *strange)
     return ClusterStatus(
         at_ms=at_ms,
         clock_off_ms=clock_off_ms,
@@ -184,8 +182,8 @@ def compose(
         last_seen=last_seen,
         tasks=tasks,
         feeds=_feeds(picture, found),
-        damaged=all_damaged,
-        warnings=_warnings(leader, members, tasks, all_damaged, clock_off_ms),
+        damaged=tuple(damaged),
+        warnings=_warnings(leader, members, tasks, damaged, clock_off_ms),
     )
 
 
@@ -232,22 +230,6 @@ def _names(picture: Picture, live: Sequence[Seen]) -> dict[str, str]:
     """Nodes by session, as far as anybody knows."""
     roster = () if picture.roster is None else picture.roster.value.members
     return {e.session: e.node for e in roster} | {seen.id: seen.session.node for seen in live}
-
-
-def _known_tasks(picture: Picture) -> tuple[dict[str, KeptTask], list[Damaged]]:
-    """By name; and what is filed among the tasks under a key that is none."""
-    found: dict[str, KeptTask] = {}
-    strange: list[Damaged] = []
-    for key, task in picture.tasks.items():
-        try:
-            feed, number = feed_and_number(key)
-            is_over = is_zombie(picture, key)
-        except Invalid:
-            strange.append(Damaged(key, key, "its key is not that of a task"))
-        else:
-            if not is_over:
-                found[f"{feed}/{number}"] = task
-    return found, strange
 
 
 def _member(seen: Seen, leading: str, at_ms: int) -> MemberStatus:

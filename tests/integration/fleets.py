@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,11 +24,11 @@ from headgate.cluster.trust import Trust
 from headgate.errors import Unavailable
 from headgate.node import Node
 from headgate.store import DocumentStore
+from headgate.store.codec import parse
 from headgate.testing.faults import Call, Sort, wrap
 from headgate.testing.fleet import progress
 from headgate.testing.racing import PATIENCE_S, eventually, in_background, until
-from headgate.testing.steps import Progress, StepsFeed, find_faults
-from headgate.testing.steps import StepsKind as Steps
+from headgate.testing.steps import Progress, StepsFeed, StepsKind, find_faults
 from tests.servers.cluster import Cluster
 from tests.servers.toxiproxy import Proxy, Toxiproxy
 
@@ -135,7 +134,7 @@ class RealNode:
         self.log = WriteLog(ambient, lambda: presence.hold_ms)
         staged = wrap(DocumentStore, self.store, self.log)
         self.duties = Duties(
-            NodeSettings(name), staged, presence, ambient, [Steps(staged, ambient)], [feed]
+            NodeSettings(name), staged, presence, ambient, [StepsKind(staged, ambient)], [feed]
         )
         self.log.watch(self.duties.trust)
         self._node = Node(self.duties, ambient, drain_ms=20_000)
@@ -191,7 +190,6 @@ class RealFleet:
         self.nodes: list[RealNode] = []
         self.eye = open_store(place.url_by(place.hosts), self.namespace)
         self._network = network
-        self._starting = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -209,7 +207,9 @@ class RealFleet:
 
     def start(self, *names: str, term_ms: int = TERM_MS) -> list[RealNode]:
         for name in names:
-            wires = [] if self._network is None else list(map(self._network.proxy, self.place.hosts))
+            wires = (
+                [] if self._network is None else list(map(self._network.proxy, self.place.hosts))
+            )
             url = self.place.url_by([wire.address for wire in wires], session_option(self.place))
             node = RealNode(name, url, self.namespace, wires, self.feed, term_ms=term_ms)
             self.nodes.append(node)
@@ -245,6 +245,11 @@ class RealFleet:
 
     def steps_done(self) -> int:
         return sum(len(one.steps) for one in self.progress())
+
+    def steps_of(self, key: str) -> int:
+        """How many steps a task's progress document has."""
+        found = eventually(lambda: self.eye.get(key))
+        return 0 if found is None else len(parse(found, Progress).steps)
 
     def handed_over(self, name: str) -> list[Progress]:
         """Tasks that this node began and others went on with, under a higher epoch."""

@@ -4,7 +4,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +14,7 @@ from headgate.cluster.ephemeral import NODE_ENDED
 from headgate.cluster.picture import read_picture
 from headgate.cluster.session import Seen
 from headgate.cluster.tasks import TASKS
+from headgate.errors import Conflict, HeadgateError
 from headgate.store import DocumentStore
 from headgate.store.pages import pages
 from headgate.testing.faults import Call
@@ -22,7 +22,6 @@ from headgate.testing.fleet import progress
 from headgate.testing.racing import PATIENCE_S, eventually, in_background, until
 from headgate.testing.steps import STEPS, StepsFeed, find_faults
 from tests.integration.fleets import (
-    TERM_MS,
     GrowingFeed,
     NodeProcess,
     Place,
@@ -51,19 +50,22 @@ def opensearch_place(cluster: OpenSearchCluster) -> Place:
     return Place(f"es://HOSTS/{INDEX}", cluster, (cluster.manager, primary))
 
 
+def place_of(request: pytest.FixtureRequest) -> Place:
+    if request.param == "zookeeper":
+        return zookeeper_place(request.getfixturevalue("zookeeper"))
+    return opensearch_place(request.getfixturevalue("opensearch"))
+
+
 @pytest.fixture(scope="module", params=[ZOOKEEPER, OPENSEARCH])
 def servers(request: pytest.FixtureRequest) -> Place:
-    cluster = request.getfixturevalue(request.param)
-    return {"zookeeper": zookeeper_place, "opensearch": opensearch_place}[request.param](cluster)
+    return place_of(request)
 
 
 @pytest.fixture(scope="module", params=["file", ZOOKEEPER, OPENSEARCH])
 def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
     if request.param == "file":
-        folder: Path = tmp_path_factory.mktemp("cluster")
-        return Place(f"file:{folder}")
-    cluster = request.getfixturevalue(request.param)
-    return {"zookeeper": zookeeper_place, "opensearch": opensearch_place}[request.param](cluster)
+        return Place(f"file:{tmp_path_factory.mktemp('cluster')}")
+    return place_of(request)
 
 
 @pytest.fixture
@@ -78,6 +80,16 @@ def seen_sessions(store: DocumentStore) -> list[Seen]:
         return [sessions.read(document) for page in found for document in page.documents]
 
     return eventually(look)
+
+
+def check_all_work_again(fleet: RealFleet) -> None:
+    """Each has its share of what comes next. Not before: of what runs, some may have theirs."""
+    assert until(lambda: all(node.may_act for node in fleet.nodes), within_s=PATIENCE_S)
+    assert until(fleet.is_done, within_s=2 * PATIENCE_S), fleet.picture().tasks
+    later = fleet.feed.grow(9)
+    for node in fleet.nodes:
+        assert until(lambda: fleet.has_worked(node, on=later), within_s=PATIENCE_S)  # noqa: B023
+    fleet.finish()
 
 
 # Cut off
@@ -103,24 +115,271 @@ def test_l2_a_node_that_is_cut_off_in_mid_task_stops_in_time_and_comes_back_as_a
 
 
 class HeldBack:
-    """Keeps one write of a step on its way, as a pause between asking and acting would."""
+    """Keeps the next write of a step on its way, as a pause between asking and acting would."""
 
     def __init__(self, node: RealNode) -> None:
         self.is_reached, self.goes_on, self.is_over = (threading.Event() for _ in range(3))
-        self.outcome: object = None
+        self.key = ""
+        self.outcome: object = "it was written"
+        self._one_only = threading.Lock()
         node.log.on_write = self._around
 
     def _around(self, call: Call, act: Callable[[], object]) -> object:
-        is_first = not self.is_reached.is_set()
-        if not is_first or call.method != "replace" or not call.subject.startswith(f"{STEPS}/"):
+        is_step = call.method == "replace" and call.subject.startswith(f"{STEPS}/")
+        if not is_step or not self._one_only.acquire(blocking=False):
             return act()
+        self.key = call.subject
         self.is_reached.set()
-        self.goes_on.wait(PATIENCE_S)
+        self.goes_on.wait(2 * PATIENCE_S)
         try:
-            self.outcome = "it was written"
             return act()
-        except BaseException as error:
+        except HeadgateError as error:
             self.outcome = error
             raise
         finally:
             self.is_over.set()
+
+
+def test_q13_a_write_that_was_held_back_until_others_took_over_is_refused(fleet: RealFleet) -> None:
+    fleet.feed.grow(9)
+    first, *_ = fleet.start("first", "second", "third")
+    assert until(lambda: fleet.has_worked(first, steps=3), within_s=PATIENCE_S)
+    before = fleet.held_by(first)
+    held_back = HeldBack(first)
+    assert held_back.is_reached.wait(PATIENCE_S)
+    stood = fleet.steps_of(held_back.key)
+
+    first.cut()
+    assert until(lambda: fleet.is_taken_over(before), within_s=PATIENCE_S)
+    assert until(lambda: fleet.steps_of(held_back.key) > stood, within_s=PATIENCE_S)
+    first.heal()
+    eventually(lambda: first.store.get(held_back.key, timeout_ms=1_000))
+    held_back.goes_on.set()
+
+    assert held_back.is_over.wait(PATIENCE_S)
+    assert isinstance(held_back.outcome, Conflict), held_back.outcome
+    fleet.finish()
+
+
+def test_l2_a_node_that_hears_nothing_is_replaced_and_works_again_once_healed(
+    fleet: RealFleet,
+) -> None:
+    """Its requests arrive at one server of three, its renewals with them, and no answer comes."""
+    fleet.feed.grow(9)
+    deaf, *_ = fleet.start("deaf", "second", "third")
+    assert until(lambda: fleet.has_worked(deaf, steps=3), within_s=PATIENCE_S)
+    before = fleet.held_by(deaf)
+
+    deaf.deafen()
+    assert until(lambda: not deaf.may_act, within_s=PATIENCE_S)
+    assert until(lambda: fleet.is_taken_over(before), within_s=PATIENCE_S)
+    assert until(fleet.is_done, within_s=PATIENCE_S), "nobody waits for it"
+    assert not deaf.may_act
+    deaf.heal()
+
+    check_all_work_again(fleet)
+
+
+def test_l2_nodes_without_a_store_stop_in_time_and_come_back_by_themselves(
+    fleet: RealFleet,
+) -> None:
+    fleet.feed.grow(9)
+    nodes = fleet.start("first", "second", "third")
+    for node in nodes:
+        assert until(lambda: fleet.has_worked(node, steps=3), within_s=PATIENCE_S)  # noqa: B023
+
+    for node in nodes:
+        node.cut()
+    assert until(lambda: not any(node.may_act for node in nodes), within_s=PATIENCE_S)
+    steps = fleet.steps_done()
+    ends_ms = max(seen.session.expire for seen in seen_sessions(fleet.eye))
+    assert until(lambda: fleet.eye.now_ms() > ends_ms, within_s=PATIENCE_S)
+    assert fleet.steps_done() == steps, "nothing happened without a store"
+    for node in nodes:
+        node.heal()
+
+    check_all_work_again(fleet)
+
+
+# The servers
+
+
+def test_inv3_whichever_server_dies_each_step_is_done_once_and_no_node_is_lost(
+    fleet: RealFleet,
+) -> None:
+    """ZooKeeper's leader, twice; OpenSearch's manager, then the one that has the primary."""
+    cluster = fleet.place.cluster
+    assert cluster is not None
+    cluster.heal()  # every copy is in its place
+    fleet.feed.grow(9)
+    nodes = fleet.start("first", "second", "third", term_ms=4_000)
+    for node in nodes:
+        assert until(lambda: fleet.has_worked(node), within_s=PATIENCE_S)  # noqa: B023
+
+    for chief in fleet.place.chiefs:
+        fleet.feed.grow(3)
+        cluster.kill(chief())
+        try:
+            steps = fleet.steps_done()
+            assert until(lambda: fleet.steps_done() > steps, within_s=PATIENCE_S)  # noqa: B023
+        finally:
+            cluster.heal()
+
+    check_all_work_again(fleet)
+
+
+class BreaksClaims:
+    """At some of a node's claims the wires fail in that moment: cut, or the answer is lost."""
+
+    def __init__(self, node: RealNode, *, every: int, times: int) -> None:
+        self.times_left = times
+        self._node = node
+        self._every = every
+        self._claims = 0
+        self._changing = threading.Lock()
+        node.log.on_write = self._around
+
+    def _around(self, call: Call, act: Callable[[], object]) -> object:
+        if not call.subject.startswith(f"{TASKS}/") or not self._is_next():
+            return act()
+        is_cut = self.times_left % 2 == 0
+        if is_cut:
+            cutting = in_background(self._node.cut)  # while it is under way
+        else:
+            self._node.deafen()
+        try:
+            return act()
+        finally:
+            if is_cut:
+                cutting.result(PATIENCE_S)
+            self._node.heal()
+
+    def _is_next(self) -> bool:
+        with self._changing:
+            self._claims += 1
+            if self._claims % self._every or self.times_left == 0:
+                return False
+            self.times_left -= 1
+            return True
+
+
+def test_q14_connections_lost_in_the_middle_of_claims_lose_and_double_nothing(
+    servers: Place, network: Toxiproxy
+) -> None:
+    with RealFleet(servers, network, GrowingFeed(steps=2, pause_ms=0)) as fleet:
+        fleet.feed.grow(150)
+        nodes = fleet.start("first", "second", "third")
+        broken = [BreaksClaims(node, every=20, times=4) for node in nodes]
+        assert until(fleet.is_done, within_s=2 * PATIENCE_S), fleet.picture().tasks
+        assert sum(one.times_left for one in broken) < 6, "the wires did fail"
+        fleet.finish()
+
+
+# Long, paused, killed
+
+
+def test_l1_a_task_that_runs_ten_terms_keeps_its_holder_and_its_epoch(
+    anywhere: Place, network: Toxiproxy
+) -> None:
+    term_ms = 1_500
+    feed = GrowingFeed(steps=10 * term_ms // 100 + 1, pause_ms=100)
+    with RealFleet(anywhere, network if anywhere.hosts else None, feed) as fleet:
+        feed.grow(2)
+        started_ms = SystemAmbient().monotonic_ms()
+        nodes = fleet.start("first", "second", term_ms=term_ms)
+        fleet.finish()
+        assert SystemAmbient().monotonic_ms() - started_ms >= 10 * term_ms
+        assert [node.sessions_lost for node in nodes] == [0, 0]
+        for one in fleet.progress():
+            assert len({(step.node, step.epoch) for step in one.steps}) == 1
+
+
+@pytest.fixture
+def processes() -> Iterator[Callable[..., NodeProcess]]:
+    with ExitStack() as stack:
+
+        def start(*args: object, **named: object) -> NodeProcess:
+            child = NodeProcess(*args, **named)  # type: ignore[arg-type]  # checked there
+            stack.callback(child.kill)
+            return child
+
+        yield start
+
+
+def by_node(store: DocumentStore, name: str) -> list[Seen]:
+    return [seen for seen in seen_sessions(store) if seen.session.node == name]
+
+
+def live(store: DocumentStore, name: str) -> set[str]:
+    return {seen.id for seen in by_node(store, name) if seen.session.is_live}
+
+
+def holders(store: DocumentStore) -> set[str]:
+    tasks = eventually(lambda: read_picture(store)).tasks.values()
+    return {task.value.holder for task in tasks if task.value.is_claimable}
+
+
+def has_stepped(store: DocumentStore, name: str) -> bool:
+    return any(step.node == name for one in progress(store) for step in one.steps)
+
+
+def is_done(store: DocumentStore, feed: StepsFeed) -> bool:
+    picture = eventually(lambda: read_picture(store))
+    states = list(picture.feeds.values())
+    return bool(states) and states[0].value.next == feed.count and not picture.tasks
+
+
+def test_q13_a_process_stopped_past_its_session_and_one_killed_are_replaced(
+    anywhere: Place, processes: Callable[..., NodeProcess]
+) -> None:
+    url = anywhere.url_by(anywhere.hosts, session_option(anywhere))
+    namespace = f"it-{SystemAmbient().new_id()[:12]}"
+    feed = StepsFeed("demo", 9, 60, 100)
+    with closing(open_store(url, namespace)) as store:
+        stopped, killed, other = (
+            processes(name, url, namespace, feed) for name in ("stopped", "killed", "other")
+        )
+        for node in (stopped, killed):
+            assert until(lambda: has_stepped(store, node.name), within_s=PATIENCE_S)  # noqa: B023
+        before = live(store, "stopped") | live(store, "killed")
+
+        stopped.signal(signal.SIGSTOP)
+        killed.kill()
+        assert until(lambda: not before & holders(store), within_s=PATIENCE_S)
+        stopped.signal(signal.SIGCONT)
+
+        assert until(lambda: bool(live(store, "stopped") - before), within_s=PATIENCE_S)
+        assert until(lambda: is_done(store, feed), within_s=2 * PATIENCE_S)
+        assert find_faults(feed, progress(store)) == []
+        assert (stopped.stop(), other.stop()) == (0, 0)
+
+
+@pytest.mark.zookeeper
+def test_qf3_a_killed_process_is_replaced_when_its_znode_ends_long_before_its_term(
+    zookeeper: ZooKeeperEnsemble, processes: Callable[..., NodeProcess]
+) -> None:
+    place = zookeeper_place(zookeeper)
+    url = place.url_by(place.hosts, session_option(place, 1_500))
+    namespace = f"it-{SystemAmbient().new_id()[:12]}"
+    feed = StepsFeed("demo", 6, 60, 100)
+    with closing(open_store(url, namespace)) as store:
+        killed, other = (
+            processes(name, url, namespace, feed, term_ms=600_000) for name in ("killed", "other")
+        )
+        for node in (killed, other):
+            assert until(lambda: has_stepped(store, node.name), within_s=PATIENCE_S)  # noqa: B023
+        (before,) = by_node(store, "killed")
+
+        killed.kill()
+        closed: list[Seen] = []
+
+        def is_closed() -> bool:
+            closed[:] = [seen for seen in by_node(store, "killed") if not seen.session.is_live]
+            return bool(closed)
+
+        assert until(is_closed, within_s=PATIENCE_S)
+        assert (closed[0].id, closed[0].session.why) == (before.id, NODE_ENDED)
+        assert until(lambda: is_done(store, feed), within_s=PATIENCE_S)
+        assert closed[0].session.expire > store.now_ms(), "by its term it would still hold them"
+        assert find_faults(feed, progress(store)) == []
+        assert other.stop() == 0

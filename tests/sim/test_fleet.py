@@ -10,7 +10,7 @@ from headgate.cluster.picture import read_picture
 from headgate.cluster.presence import TERM_MS
 from headgate.cluster.session import FOLDER
 from headgate.cluster.tasks import TASKS
-from headgate.testing.checkers import body_of, checkers
+from headgate.testing.checkers import body_of, checkers, watch
 from headgate.testing.faults import Harm
 from headgate.testing.fleet import Fleet, Scenario, play, progress
 from headgate.testing.simulation import AtEffect, AtTime, Blow, Event, Fault, Happening, Simulation
@@ -58,8 +58,7 @@ def fleet_of(
     with Simulation(seed, faults or []) as simulation:
         moves = Moves()
         simulation.observe(moves.see)
-        for checker in watching:
-            simulation.observe(checker.see)
+        watch(simulation, watching)
         fleet = Fleet(simulation, feed)
         for name in names:
             fleet.boot(name)

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from headgate.ambient import Ambient
 from headgate.cluster import Member, Presence
 from headgate.cluster.desk import Desk
-from headgate.cluster.feeds import feed_key, is_removed
 from headgate.cluster.picture import Picture
 from headgate.cluster.planner import Item, Plan, Seat, plan
 from headgate.cluster.rights import change, read
-from headgate.cluster.tasks import Task, claimed_task, feed_and_number, given_back
+from headgate.cluster.tasks import Task, claimed_task, given_back
 from headgate.errors import Conflict, Fenced
 from headgate.store import DocumentStore
 
@@ -91,7 +90,7 @@ class Claims:
                 key in begun,
             )
             for key, task in picture.tasks.items()
-            if task.value.is_claimable and not is_zombie(picture, key)
+            if task.value.is_claimable
         ]
         seats = [
             Seat(
@@ -186,13 +185,6 @@ class Claims:
 def workers_of(member: Member) -> int:
     """How many of its workers count for the shares: none of a node that wants to stop."""
     return 0 if member.advert.is_draining else member.advert.workers
-
-
-def is_zombie(picture: Picture, key: str) -> bool:
-    """The document of a removed task, brought back by a leader that was late."""
-    feed, number = feed_and_number(key)
-    state = picture.feeds.get(feed_key(feed))
-    return state is not None and is_removed(state.value, number)
 
 
 def _is_same(task: Task, session: str, epoch: int) -> bool:

@@ -129,9 +129,10 @@ class Desk:
         with self._lock:
             held.is_in_hand = False
             held.due_ms = due_ms
-            self._leaving.pop(held.key, None)
+            was_leaving = self._leaving.pop(held.key, None) is not None
         self.due.give()
-        self.changed.give()
+        if was_leaving:
+            self.changed.give()  # its name is free again
 
     def let_go(self, held: Held, outcome: KeptTask | None) -> None:
         """Off the desk, with what became of its document, if that is known."""

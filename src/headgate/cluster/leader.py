@@ -12,7 +12,7 @@ epoch into the documents it leads, and acts on what they then contained.
 import logging
 from collections.abc import Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from headgate.ambient import Ambient
@@ -21,7 +21,6 @@ from headgate.cluster.claims import FAR_MS
 from headgate.cluster.feeds import (
     FeedState,
     feed_key,
-    is_removed,
     led,
     with_next,
     with_removed,
@@ -181,11 +180,9 @@ class Leader:
         """Mark, then delete: a document that comes back late is known by its number."""
         state = self._states[feed.name]
         done: list[tuple[int, KeptTask]] = []
-        for key, task in picture.tasks.items():
-            name, number = feed_and_number(key)
-            if name == feed.name and (
-                task.value.state == "done" or is_removed(state.value, number)
-            ):
+        for task in chain(picture.zombies.values(), picture.tasks.values()):
+            name, number = feed_and_number(task.key)
+            if name == feed.name and (task.value.state == "done" or task.key in picture.zombies):
                 done.append((number, task))
                 if len(done) == BATCH:
                     break
@@ -204,6 +201,7 @@ class Leader:
         for _, task in done:
             _delete(store, task)
             picture.tasks.pop(task.key, None)
+            picture.zombies.pop(task.key, None)
         return len(done) == BATCH
 
 

@@ -132,6 +132,7 @@ class Membership:
 
     def _look_around(self) -> None:
         before = _who(self._look)
+        self._look_due_ms = 0  # if this one fails: the hint is taken, and must not be lost
         self._look = self._presence.look()
         self._look_due_ms = self._look.next_ms
         if _who(self._look) != before:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headgate.cluster.feeds import FEEDS, FeedState
+from headgate.cluster.feeds import FEEDS, FeedState, feed_key, is_removed
 from headgate.cluster.rights import Kept, Right
 from headgate.cluster.roster import ROSTER, Roster
-from headgate.cluster.tasks import TASKS, KeptTask, Task
-from headgate.errors import Corrupt
+from headgate.cluster.tasks import TASKS, KeptTask, Task, feed_and_number
+from headgate.errors import Corrupt, Invalid
 from headgate.store import Damaged, Document, DocumentStore
 from headgate.store.codec import Whole, parse
 from headgate.store.names import key
@@ -37,6 +37,7 @@ class Picture:
     roster: Kept[Roster] | None = None
     feeds: dict[str, Kept[FeedState]] = field(default_factory=dict)  # by key
     tasks: dict[str, KeptTask] = field(default_factory=dict)  # by key, in order
+    zombies: dict[str, KeptTask] = field(default_factory=dict)  # removed, and brought back late
     drains: dict[str, Kept[Drain]] = field(default_factory=dict)  # by key
     damaged: list[Damaged] = field(default_factory=list)
 
@@ -45,23 +46,37 @@ def drain_key(session: str) -> str:
     return f"{DRAINS}/{key(session)}"
 
 
-def read_picture(store: DocumentStore) -> Picture:
-    """Raises Unavailable."""
+def read_picture(store: DocumentStore, before: Picture | None = None) -> Picture:
+    """What did not change since the picture before is taken from there. Raises Unavailable."""
     picture = Picture()
+    known = {} if before is None else before.tasks
     for page in pages(store, CLUSTER):
         picture.damaged += page.damaged
         for document in page.documents:
             try:
-                _add(picture, document)
-            except Corrupt as error:
+                _add(picture, document, known)
+            except (Corrupt, Invalid) as error:
                 picture.damaged.append(Damaged(document.key, document.key, str(error)))
+    for name in [name for name in picture.tasks if is_zombie(picture, name)]:
+        picture.zombies[name] = picture.tasks.pop(name)
     return picture
 
 
-def _add(picture: Picture, document: Document) -> None:
+def is_zombie(picture: Picture, task: str) -> bool:
+    """The document of a removed task, brought back by a leader that was late."""
+    feed, number = feed_and_number(task)
+    state = picture.feeds.get(feed_key(feed))
+    return state is not None and is_removed(state.value, number)
+
+
+def _add(picture: Picture, document: Document, known: Mapping[str, KeptTask]) -> None:
     name, version = document.key, document.version
     if name.startswith(f"{TASKS}/"):
-        picture.tasks[name] = Kept(name, parse(document, Task), version)
+        feed_and_number(name)  # a stranger among the tasks must not stop everybody
+        task = known.get(name)
+        if task is None or task.version != version:
+            task = Kept(name, parse(document, Task), version)
+        picture.tasks[name] = task
     elif name == LEADER:
         picture.leader = Kept(name, parse(document, Right), version)
     elif name == ROSTER:

@@ -12,10 +12,10 @@ from headgate.cluster.membership import Membership
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import CLUSTER, Picture, drain_key, read_picture
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
-from headgate.store import DocumentStore, Mark
+from headgate.store import PAGE_DOCUMENTS_MAX, DocumentStore, Mark
 
 REFRESH_MS = 250  # between the starts of two listings, at least
-REFRESH_SHARE = 5  # a listing that takes long is repeated less often: a fifth of the time at most
+REFRESH_PAGE_MS = 20  # for each page and member: all nodes together ask for 50 pages a second
 WAIT_MS = 60_000
 LISTEN_MS = 50  # between two wake-ups, at least
 
@@ -63,7 +63,8 @@ class Steward:
         self._written = written
         self._changed = changed
         self._session = ""
-        self._picture: Picture | None = None
+        self._picture = Picture()
+        self._is_seen = False  # the picture can be acted on
         self._is_stale = self._is_new = True
         self._refresh_due_ms = 0
         self._is_draining = False
@@ -94,7 +95,8 @@ class Steward:
         if session != self._session:
             self._desk.drop_all()
             self._claims.replan()
-            self._session, self._picture = session or "", None
+            self._session = session or ""
+            self._is_seen = False
         if session is None or self._trust.left_ms(session) == 0:
             return now_ms + FAR_MS  # a renewal wakes us
         if self._changed.take():
@@ -104,18 +106,18 @@ class Steward:
         try:
             return self._see_and_act(store, session)
         except BaseException:
-            self._picture = None  # half done, or seen wrongly: look again
+            self._is_seen = False  # half done, or seen wrongly: look again
             raise
 
     def _see_and_act(self, store: DocumentStore, session: str) -> int:
         now_ms = self._ambient.monotonic_ms()
-        if self._picture is None or (self._is_stale and now_ms >= self._refresh_due_ms):
+        if not self._is_seen or (self._is_stale and now_ms >= self._refresh_due_ms):
             self._picture = self._refresh(store)
+            self._is_seen = True
         picture, look = self._picture, self._membership.look
         for outcome in self._desk.outcomes():
             picture.tasks[outcome.key] = outcome
-            self._is_new = True
-            self._claims.replan()
+            self._is_new = True  # no new plan: what was written rings, and is seen by all
         if drain_key(session) in picture.drains and not self._is_draining:
             self.drain()
         is_draining = self._is_draining
@@ -132,9 +134,11 @@ class Steward:
         self._desk.outcomes()  # the listing shows them: they were acknowledged before
         self._is_stale = False
         self._is_new = True
-        picture = read_picture(store)
-        took_ms = self._ambient.monotonic_ms() - start_ms
-        self._refresh_due_ms = start_ms + max(REFRESH_MS, REFRESH_SHARE * took_ms)
+        picture = read_picture(store, self._picture)
+        pages = len(picture.tasks) // PAGE_DOCUMENTS_MAX + 1
+        pause_ms = REFRESH_PAGE_MS * pages * max(1, len(self._membership.look.members))
+        spread = 0.75 + 0.5 * self._ambient.random()  # nodes that woke together part again
+        self._refresh_due_ms = start_ms + max(REFRESH_MS, int(pause_ms * spread))
         self._claims.replan()
         self._membership.look_again()  # who writes may have come, or be about to go
         return picture

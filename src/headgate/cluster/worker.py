@@ -203,7 +203,8 @@ class Worker:
         else:
             self._write_failure(store, held, trouble)
             held.is_started = False  # the next start counts as the next try
-            self._put_back(held, min(RETRY_MS * 4 ** (tries - 1), RETRY_MS_MAX))
+            pause_ms: int = RETRY_MS * 4 ** max(0, tries - 1)  # 0 tries: it was forgiven them
+            self._put_back(held, min(pause_ms, RETRY_MS_MAX))
 
     def _write_failure(self, store: DocumentStore, held: Held, trouble: Trouble) -> KeptTask:
         held.task = change(

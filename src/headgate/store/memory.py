@@ -73,7 +73,7 @@ class MemoryStore:
         place = self._place(key)
         with self._held(key, timeout_ms):
             found = self._shelf.documents.get(place)
-        return None if found is None else _document(key, *found)
+        return None if found is None else self._document(key, *found)
 
     def create(
         self,
@@ -128,7 +128,7 @@ class MemoryStore:
         for place, entry in found[:limit]:
             name = _key(*place[1:])
             try:
-                documents.append(_document(name, *entry))
+                documents.append(self._document(name, *entry))
             except Corrupt as error:
                 damaged.append(Damaged(name, _where(name), str(error)))
         more = key(*found[limit - 1][0][1:]) if len(found) > limit else None
@@ -160,6 +160,9 @@ class MemoryStore:
         finally:
             self._shelf.changed.release()
 
+    def _document(self, key: str, raw: bytes, version: Version) -> Document:
+        return Document(key, decode(raw, _where(key)), version)
+
     def _place(self, key: str) -> Parts:
         return (self._namespace, *parts(key))
 
@@ -177,10 +180,6 @@ def open_url(url: StoreUrl, namespace: str, ambient: Ambient) -> MemoryStore:
     if url.hosts:
         raise Invalid("memory: has no hosts; next: write memory:NAME")
     return MemoryStore(_shelves.setdefault(url.path, Shelf()), namespace, ambient)
-
-
-def _document(name: str, raw: bytes, version: Version) -> Document:
-    return Document(name, decode(raw, _where(name)), version)
 
 
 def _where(name: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headgate.cluster.tasks import FAILED_TRIES_MAX
-from headgate.testing.faults import Call
-from headgate.testing.simulation import Event, Happening
+from headgate.testing.faults import Call, Sort
+from headgate.testing.simulation import Event, Happening, Simulation
 
 WRITES = frozenset({"create", "replace"})
 
@@ -16,6 +16,10 @@ WRITES = frozenset({"create", "replace"})
 class Checker(Protocol):
     @property
     def name(self) -> str: ...
+
+    @property
+    def sees(self) -> Sequence[Happening]:
+        """What of a write it wants to see."""
 
     @property
     def violations(self) -> Sequence[str]: ...
@@ -39,6 +43,7 @@ class EpochsGrow:
     holder has an epoch of its own."""
 
     name = "invariant 3"
+    sees = (Happening.ACTED,)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -46,7 +51,7 @@ class EpochsGrow:
 
     def see(self, event: Event) -> None:
         call = event.call
-        if event.happening is not Happening.ACTED or isinstance(event.outcome, Exception):
+        if isinstance(event.outcome, Exception):
             return
         if call is None or call.method not in WRITES:
             return
@@ -76,6 +81,7 @@ class TrustEnds:
     which the last acknowledged renewal was sent, less the margin of a tenth."""
 
     name = "invariant 10"
+    sees = (Happening.BOOTED, Happening.STARTED, Happening.REPLIED)
 
     def __init__(self, term_ms: int) -> None:
         self.violations: list[str] = []
@@ -117,6 +123,7 @@ class OneActs:
     """For each task and epoch, one process acts."""
 
     name = "one acting holder"
+    sees = (Happening.BOOTED, Happening.STARTED)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -128,7 +135,7 @@ class OneActs:
             self._boots[event.machine] = self._boots.get(event.machine, 0) + 1
             return
         call = event.call
-        if event.happening is not Happening.STARTED or call is None or call.method != "replace":
+        if call is None or call.method != "replace":
             return
         if not call.subject.startswith("steps/"):
             return
@@ -148,6 +155,7 @@ class HoldersStay:
     closes a session as it was before its last renewal."""
 
     name = "sessions and holders"
+    sees = (Happening.ACTED,)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -157,7 +165,7 @@ class HoldersStay:
 
     def see(self, event: Event) -> None:
         call = event.call
-        if event.happening is not Happening.ACTED or isinstance(event.outcome, Exception):
+        if isinstance(event.outcome, Exception):
             return
         if call is None or call.method not in WRITES:
             return
@@ -195,6 +203,7 @@ class RemovedStaysRemoved:
     """A task that was done and removed is never started again, even if its document comes back."""
 
     name = "removed tasks"
+    sees = (Happening.ACTED,)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -202,7 +211,7 @@ class RemovedStaysRemoved:
 
     def see(self, event: Event) -> None:
         call = event.call
-        if event.happening is not Happening.ACTED or isinstance(event.outcome, Exception):
+        if isinstance(event.outcome, Exception):
             return
         if call is None or not call.subject.startswith("cluster/tasks/"):
             return
@@ -217,6 +226,7 @@ class TriesEnd:
     """No task is started more often than its tries allow: it is set aside."""
 
     name = "tries"
+    sees = (Happening.ACTED,)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -225,7 +235,7 @@ class TriesEnd:
 
     def see(self, event: Event) -> None:
         call = event.call
-        if event.happening is not Happening.ACTED or isinstance(event.outcome, Exception):
+        if isinstance(event.outcome, Exception):
             return
         if call is None or call.method != "replace":
             return
@@ -243,6 +253,18 @@ class TriesEnd:
         elif not tried and not body.get("error"):
             self._starts[key] = 0  # given back in good order, or released
         self._tried[key] = tried
+
+
+def watch(simulation: Simulation, watching: Sequence[Checker]) -> None:
+    """Shows each checker what it wants to see; reads are nobody's concern."""
+    wanted = {happening: [c for c in watching if happening in c.sees] for happening in Happening}
+
+    def show(event: Event) -> None:
+        if event[4] is None or event[4][4] is Sort.WRITE:
+            for checker in wanted[event[2]]:
+                checker.see(event)
+
+    simulation.observe(show)
 
 
 def body_of(call: Call) -> Mapping[str, object]:

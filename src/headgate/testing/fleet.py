@@ -21,7 +21,7 @@ from headgate.store import DocumentStore
 from headgate.store.codec import parse
 from headgate.store.names import parts
 from headgate.store.pages import pages
-from headgate.testing.checkers import Checker, checkers
+from headgate.testing.checkers import Checker, checkers, watch
 from headgate.testing.faults import wrap
 from headgate.testing.simulation import Event, Fault, Machine, Simulation
 from headgate.testing.simulation.network import LATENCIES_US
@@ -84,6 +84,7 @@ class Fleet:
         self.store = simulation.store()
         self.duties: dict[str, Duties] = {}  # the last boot of each name
         self.errors: list[tuple[str, HeadgateError]] = []
+        self._look_ms = 0
 
     def boot(self, name: str, settings: NodeSettings | None = None) -> None:
         """Nothing happens if it is running."""
@@ -116,7 +117,10 @@ class Fleet:
             machine.start("drain", partial(self._drain, machine, self.duties[name]))
 
     def is_done(self) -> bool:
-        """Every task is done or, if it is poison, set aside; the leader removed what was done."""
+        """Every task is done and removed, or set aside. Looked at once a second: it takes time."""
+        if self.simulation.now_ms < self._look_ms:
+            return False
+        self._look_ms = self.simulation.now_ms + 1_000
         picture = read_picture(self.store)
         state = next(iter(picture.feeds.values()), None)
         if state is None or state.value.next < self.feed.count:
@@ -177,8 +181,7 @@ def play(
     with Simulation(scenario.seed, faults, latencies_us) as simulation:
         if with_events:
             simulation.observe(events.append)
-        for checker in watching:
-            simulation.observe(checker.see)
+        watch(simulation, watching)
         fleet = Fleet(simulation, scenario.feed, term_ms=scenario.term_ms)
         for name, settings in scenario.nodes.items():
             fleet.boot(name, settings)
@@ -223,9 +226,7 @@ def _calm_down(fleet: Fleet, scenario: Scenario, is_red: Callable[[], bool]) -> 
     while simulation.now_ms < ends_ms and not is_red():
         for name in scenario.nodes:
             fleet.boot(name, scenario.nodes[name])
-        simulation.run(
-            min(simulation.now_ms + 60_000, ends_ms), lambda: is_red() or fleet.is_done()
-        )
-        if fleet.is_done() and not fleet.release_what_is_set_aside():
+        is_done = simulation.run(min(simulation.now_ms + 60_000, ends_ms), fleet.is_done)
+        if is_done and not fleet.release_what_is_set_aside():
             return True
     return False

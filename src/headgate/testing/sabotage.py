@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from headgate.cluster import claims, leader, membership, planner, presence, rights, steward, tasks
+from headgate.cluster import picture as pictures
 from headgate.cluster import session as sessions
 from headgate.cluster import worker as workers
 from headgate.cluster.picture import LEADER, Picture
@@ -125,8 +126,7 @@ def _failing_task_taken_by_node_after_node() -> Sequence[Patch]:
 def _removed_task_not_recognised() -> Sequence[Patch]:
     return [
         (workers, "is_zombie_now", lambda *_: False),
-        (claims, "is_zombie", lambda *_: False),
-        (leader, "is_removed", lambda *_: False),
+        (pictures, "is_zombie", lambda *_: False),
     ]
 
 

@@ -29,7 +29,7 @@ from headgate.testing.drama.tale import Tale
 from headgate.testing.steps import STEPS, Progress, StepsFeed, find_faults
 
 LOOK_S = 0.25
-CALM_S = 2.0  # between two acts, so that people can follow
+CALM = 1 / 3  # of a term, between two acts: so that people can follow
 ACT_S_MAX = 60.0
 END_S_MAX = 180.0
 STOP_S_MAX = 30.0
@@ -221,7 +221,7 @@ class _Stage:
         self._look()
 
     def _rest(self) -> None:
-        until_s = time.monotonic() + CALM_S
+        until_s = time.monotonic() + CALM * self._plan.term_s
         while time.monotonic() < until_s:
             self._look()
 

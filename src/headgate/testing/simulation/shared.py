@@ -7,7 +7,7 @@ ring; and the clock is the simulation's, off by what the scenario says (`clock_o
 from collections.abc import Callable
 
 from headgate.ambient import Ambient
-from headgate.store import TIMEOUT_MS, Mark
+from headgate.store import TIMEOUT_MS, Document, Mark, Version
 from headgate.store.memory import MemoryStore, Shelf
 from headgate.store.names import Parts, prefix_parts
 from headgate.testing.simulation.timeline import START_US, Timeline
@@ -28,6 +28,7 @@ class SharedShelf(Shelf):
     def __init__(self, timeline: Timeline) -> None:
         super().__init__()
         self.clock_off_ms = 0  # the store's own clock may be wrong, and may jump
+        self.decoded: dict[Version, Document] = {}
         self._timeline = timeline
         self._rings: dict[Parts, list[Callable[[], None]]] = {}
 
@@ -51,6 +52,13 @@ class SharedStore(MemoryStore):
     def __init__(self, shelf: SharedShelf, namespace: str, ambient: Ambient) -> None:
         super().__init__(shelf, namespace, ambient)
         self._shared = shelf
+
+    def _document(self, key: str, raw: bytes, version: Version) -> Document:
+        """Decoded once for each version. Machines only read bodies, as their types say."""
+        found = self._shared.decoded.get(version)
+        if found is None:
+            found = self._shared.decoded[version] = super()._document(key, raw, version)
+        return found
 
     def wait(self, prefix: str, since: Mark | None, *, timeout_ms: int) -> Mark:
         below = (self._namespace, *prefix_parts(prefix))
