@@ -1,6 +1,6 @@
 # For a machine with Python 3.11 and make; the rest is installed here. See CONTRIBUTING.md.
 BIN := .venv/bin
-QUICK := tests/unit tests/contract tests/crash tests/test_tidy.py
+QUICK := tests/unit tests/contract tests/crash tests/sim tests/test_tidy.py
 SERVERS := tests/contract tests/integration tests/e2e tests/docs
 SOAK := benchmarks/results/soak.json
 .PHONY: demo check test soak lock
@@ -23,7 +23,7 @@ test: .venv/ready       # servers are fetched with low priority while check runs
 	$(BIN)/pytest --backend=servers $(SERVERS)
 
 soak: test              # what chance decides, 20 times each; the result is kept as JSON
-	$(BIN)/pytest --soak=$(SOAK) tests/contract tests/integration tests/e2e
+	$(BIN)/pytest --soak=$(SOAK) tests/contract tests/sim tests/integration tests/e2e
 	$(BIN)/pytest --soak=$(SOAK) --backend=servers tests/contract
 
 lock:                   # after a change of dependencies; never by itself: a clone's file times mean nothing

@@ -21,6 +21,12 @@ BY_CHANCE = (  # parts of the names of tests whose course differs from run to ru
     "killed_with_minus_nine",
 )
 
+BY_SEED = ("turmoil_does_nothing_twice",)  # many seeds in one run: not repeated
+
+
+def is_by_seed(name: str) -> bool:
+    return any(part in name for part in BY_SEED)
+
 
 def is_by_chance(name: str) -> bool:
     return any(part in name for part in BY_CHANCE)
@@ -45,9 +51,9 @@ class Soak:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        left_out = [item for item in items if not is_by_chance(item.name)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if is_by_chance(item.name)]
+        kept = [item for item in items if is_by_chance(item.name) or is_by_seed(item.name)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = report.nodeid.partition("[")[0].rpartition("/")[2]

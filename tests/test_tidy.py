@@ -77,7 +77,9 @@ def test_the_public_names_are_these() -> None:
         "open_store",
     ]
     assert headgate.testing.__all__ == [
-        *("PresenceContract", "PresenceHarness", "StoreContract", "StoreHarness"),
+        *("Calm", "Crashed", "Flow", "Harm", "Point", "PresenceContract", "PresenceHarness"),
+        *("Scripted", "Simulation", "StoreContract", "StoreHarness"),
+        *("check_every_crash", "late_wakers", "wrap"),
     ]
 
 

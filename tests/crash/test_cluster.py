@@ -361,7 +361,10 @@ class WholeLife(OfProcesses):
 
     def act(self, world: World, stage: Stage) -> None:
         process = Process(world, stage, self.feed)
-        process.until(lambda: self._is_removed(world), process.live_on)
+        process.until(
+            lambda: self._is_removed(world) or process.session not in world.live(),
+            process.live_on,
+        )
 
     def state(self, world: World) -> object:
         if world.tasks():

@@ -32,9 +32,9 @@ from headgate.testing.steps import Progress, StepsFeed, StepsKind, find_faults
 from tests.servers.cluster import Cluster
 from tests.servers.toxiproxy import Proxy, Toxiproxy
 
-TERM_MS = 3_000
-STEPS = 40
-PAUSE_MS = 100
+TERM_MS = 2_000
+STEPS = 30
+PAUSE_MS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +214,13 @@ class RealFleet:
             node = RealNode(name, url, self.namespace, wires, self.feed, term_ms=term_ms)
             self.nodes.append(node)
         return self.nodes[-len(names) :]
+
+    def grow(self, count: int) -> range:
+        """More tasks, at once: a leader asks a feed every few seconds only, or when it wakes."""
+        numbers = self.feed.grow(count)
+        for node in self.nodes:
+            node.duties.steward.nudge.give()
+        return numbers
 
     def picture(self) -> Picture:
         return eventually(lambda: read_picture(self.eye))

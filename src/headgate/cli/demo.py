@@ -221,7 +221,7 @@ def _numbers(plan: Plan, outcome: Outcome) -> Iterator[tuple[int, str]]:
     yield outcome.epoch_max, "is the highest epoch: so many holders had one task, one by one"
     yield outcome.lost, "found its session closed when it woke up, and joined again as a new member"
     if outcome.refused:
-        yield outcome.refused, "pieces of work were refused to who was no holder any more"
+        yield outcome.refused, "late writes of it were refused"
 
 
 def _next(plan: Plan, is_kept: bool) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The kit for people who write a backend: the suites that it must pass, and what they use.
+"""The kit for people who write a backend: contracts, fault layer, crash matrix, simulation.
 
 A suite needs the extra `testing` (pytest). It is imported when somebody asks for it: the command
 line uses other parts of the kit, and must run without.
@@ -9,15 +9,43 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headgate.testing.contract.presence import PresenceContract
     from headgate.testing.contract.suite import StoreContract
+    from headgate.testing.crashes import Flow, check_every_crash, late_wakers
+    from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted, wrap
     from headgate.testing.harness import PresenceHarness, StoreHarness
+    from headgate.testing.simulation.kernel import Simulation
 
-__all__ = ["PresenceContract", "PresenceHarness", "StoreContract", "StoreHarness"]
+__all__ = [
+    "Calm",
+    "Crashed",
+    "Flow",
+    "Harm",
+    "Point",
+    "PresenceContract",
+    "PresenceHarness",
+    "Scripted",
+    "Simulation",
+    "StoreContract",
+    "StoreHarness",
+    "check_every_crash",
+    "late_wakers",
+    "wrap",
+]
 
 _HOMES = {
+    "Calm": "headgate.testing.faults",
+    "Crashed": "headgate.testing.faults",
+    "Flow": "headgate.testing.crashes",
+    "Harm": "headgate.testing.faults",
+    "Point": "headgate.testing.faults",
     "PresenceContract": "headgate.testing.contract.presence",
     "PresenceHarness": "headgate.testing.harness",
+    "Scripted": "headgate.testing.faults",
+    "Simulation": "headgate.testing.simulation.kernel",
     "StoreContract": "headgate.testing.contract.suite",
     "StoreHarness": "headgate.testing.harness",
+    "check_every_crash": "headgate.testing.crashes",
+    "late_wakers": "headgate.testing.crashes",
+    "wrap": "headgate.testing.faults",
 }
 
 

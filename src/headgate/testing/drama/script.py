@@ -206,6 +206,7 @@ class _Stage:
     def _wake(self, child: Child) -> None:
         if child.state == "paused":
             self._say(f"{child.name} is woken (SIGCONT), and does not know that time has passed")
+            self._tale.wake(child.name)
             child.wake()
 
     def _stop(self) -> None:

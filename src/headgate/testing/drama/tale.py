@@ -23,13 +23,18 @@ class Tale:
 
     def __init__(self) -> None:
         self.takeovers = 0  # of tasks, from nodes whose session was closed
-        self.refused = 0  # pieces of work by who was no holder any more
+        self.refused = 0  # late writes of nodes that were woken
         self.lost = 0  # sessions that others closed
         self._nodes: dict[str, str] = {}  # by session
         self._sessions: dict[str, str] = {}  # by node
         self._closed: set[str] = set()
+        self._woken: set[str] = set()
         self._holders: dict[str, str] = {}  # task -> session, as far as the logs say
         self._pending: dict[tuple[str, str, str], _Sentence] = {}
+
+    def wake(self, node: str) -> None:
+        """From now on, what it is refused is worth telling."""
+        self._woken.add(node)
 
     def hear(self, events: Iterable[Event], now_s: float) -> list[str]:
         """What can be said at once."""
@@ -66,7 +71,7 @@ class Tale:
         if event.name == "session.lost":
             self.lost += 1
             return [f"{node} found its session closed, and drops all it held"]
-        if event.name == "task.fenced":
+        if event.name == "task.fenced" and node in self._woken:
             self.refused += 1
             return [f"{node} was refused a late write: {fields['why']}"]
         if event.name == "leader.elected":

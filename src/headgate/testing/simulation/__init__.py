@@ -5,7 +5,7 @@
     machine      one simulated process: its strands, its clocks, its end
     network      the stage between a machine and what it calls: latency, loss, time limits
     shared       the store that all machines share
-    plan         faults as data
+    blows        faults as data
     events       what an observer is told
     story        events as short lines for a person
     reduction    from many faults to the few that matter
@@ -15,10 +15,10 @@ drawn from generators that each belong to one machine, so that a fault taken awa
 luck of the others.
 """
 
+from headgate.testing.simulation.blows import AtEffect, AtTime, Blow, Fault
 from headgate.testing.simulation.events import Event, Happening, Observer
 from headgate.testing.simulation.kernel import Simulation
 from headgate.testing.simulation.machine import Machine
-from headgate.testing.simulation.plan import AtEffect, AtTime, Blow, Fault
 from headgate.testing.simulation.reduction import reduce
 from headgate.testing.simulation.shared import SharedShelf, SharedStore
 from headgate.testing.simulation.story import tell

@@ -13,10 +13,10 @@ from random import Random
 
 from headgate.ambient import SystemAmbient
 from headgate.errors import Invalid
+from headgate.testing.simulation.blows import AtEffect, AtTime, Blow, Fault
 from headgate.testing.simulation.events import Event, Happening
 from headgate.testing.simulation.machine import Machine
 from headgate.testing.simulation.network import LATENCIES_US, Network
-from headgate.testing.simulation.plan import AtEffect, AtTime, Blow, Fault
 from headgate.testing.simulation.shared import SharedShelf, SharedStore
 from headgate.testing.simulation.timeline import Timeline
 

@@ -16,9 +16,9 @@ from random import Random
 from headgate.errors import HeadgateError, Invalid, Unavailable
 from headgate.store import TIMEOUT_MS
 from headgate.testing.faults import Call, Crashed, Harm, Sort, lost
+from headgate.testing.simulation.blows import AtEffect
 from headgate.testing.simulation.events import Event, Happening
 from headgate.testing.simulation.machine import Machine, MachineStrand
-from headgate.testing.simulation.plan import AtEffect
 from headgate.testing.simulation.shared import NotYet
 from headgate.testing.strands import getcurrent
 

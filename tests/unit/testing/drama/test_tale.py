@@ -56,6 +56,7 @@ def test_a_task_that_was_given_back_is_not_taken_over() -> None:
 def test_who_wakes_up_loses_its_session_and_joins_again() -> None:
     tale = Tale()
     tale.hear(JOINED, 0)
+    tale.wake("node-2")
 
     said = tale.hear(
         [

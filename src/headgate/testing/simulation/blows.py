@@ -1,4 +1,4 @@
-"""Plan: the faults of a simulation, as data. What is data can be drawn, printed and reduced.
+"""Blows: the faults of a simulation, as data. What is data can be drawn, printed and reduced.
 
 A machine's effects are counted over all processes of its name, so that a restart does not make the
 same fault strike twice.
