@@ -90,8 +90,10 @@ class Node:
         wake = threading.Event()
         self._wakes.append(wake)
         loop.nudge.on_give(wake.set)
-        while not self._is_stopped.is_set():
-            wake.clear()
+        while True:
+            wake.clear()  # before the question: a stop that comes just after it is not slept through
+            if self._is_stopped.is_set():
+                return
             due_ms = self._tick(name, loop)
             wake.wait(max(0, due_ms - self._ambient.monotonic_ms()) / 1000)
 

@@ -1,12 +1,24 @@
 import json
+from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import Corrupt, Invalid
-from headgate.store import JsonObject
-from headgate.store.codec import BODY_BYTES_MAX, decode, encode, seal, unseal
+from headgate.store import Document, JsonObject, Version
+from headgate.store.codec import (
+    BODY_BYTES_MAX,
+    Truth,
+    Whole,
+    body_of,
+    decode,
+    encode,
+    parse,
+    seal,
+    unseal,
+)
 
 TOKEN = "0123456789abcdef" * 2
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -92,3 +104,77 @@ def test_the_limit_is_counted_in_bytes_of_utf8() -> None:
     encode("doc", {"format": 1, "x": "日" * ((BODY_BYTES_MAX - size) // 3)})
     with pytest.raises(Invalid, match=r"1,000,00\d bytes, at most 1,000,000"):
         encode("doc", {"format": 1, "x": "日" * ((BODY_BYTES_MAX - size) // 3 + 1)})
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    words: str
+    at_ms: Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    name: str
+    count: Whole
+    is_on: Truth = False
+    labels: tuple[str, ...] = ()
+    spans: tuple[tuple[Whole, Whole], ...] = ()
+    inner: Inner | None = None
+    state: Literal["new", "old"] = "new"
+    format: Literal[1] = 1
+
+
+inners = st.builds(Inner, texts, st.integers())
+outers = st.builds(
+    Outer,
+    texts,
+    st.integers(),
+    st.booleans(),
+    st.lists(texts, max_size=3).map(tuple),
+    st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
+    st.none() | inners,
+    st.sampled_from(["new", "old"]),
+)
+
+
+def document(body: JsonObject) -> Document:
+    return Document("some/key", body, Version("1"))
+
+
+@given(outers)
+def test_a_value_comes_back_from_its_body_through_bytes(value: Outer) -> None:
+    stored = decode(encode("doc", body_of(value)), "there")
+    assert parse(document(stored), Outer) == value
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"count": "3"}, "count"),
+        ({"count": 3.0}, "count"),
+        ({"count": True}, "count"),
+        ({"is_on": 1}, "is_on"),
+        ({"name": 3}, "name"),
+        ({"labels": "ab"}, "labels"),
+        ({"spans": [[1]]}, "spans.0"),
+        ({"inner": {"words": "x"}}, "inner.at_ms"),
+        ({"state": "other"}, "state"),
+        ({"format": 2}, "format"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_a_body_with_a_wrong_field_is_corrupt_and_names_key_and_field(
+    change: JsonObject, what: str
+) -> None:
+    body = {**body_of(Outer("x", 1)), **change}
+    with pytest.raises(Corrupt, match=rf"some/key.*{what}"):
+        parse(document(body), Outer)
+
+
+def test_a_body_without_a_field_that_has_no_default_is_corrupt() -> None:
+    with pytest.raises(Corrupt, match="count"):
+        parse(document({"format": 1, "name": "x"}), Outer)
+
+
+def test_a_field_that_is_new_in_this_release_has_its_default() -> None:
+    assert parse(document({"format": 1, "name": "x", "count": 1}), Outer) == Outer("x", 1)
