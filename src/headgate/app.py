@@ -18,7 +18,7 @@ from headgate.cluster.picture import Drain, drain_key
 from headgate.cluster.presence import TERM_MS
 from headgate.cluster.rights import change, create_if_absent, read
 from headgate.cluster.session import Session, session_key
-from headgate.cluster.tasks import Task, key_of_shown, released_by_person
+from headgate.cluster.tasks import WORDS_MAX, Task, Trouble, key_of_shown, released_by_person
 from headgate.errors import Corrupt, Fenced, HeadgateError, Unavailable
 from headgate.node import Node
 from headgate.store import DocumentStore
@@ -77,7 +77,7 @@ def joined_node(
         yield Joined(Node(duties, ambient), duties, member)
 
 
-def release_task(store: DocumentStore, name: str, reason: str) -> Task | None:
+def release_task(store: DocumentStore, name: str, reason: str, ambient: Ambient) -> Task | None:
     """Back into the automatic flow. What it was before; None: there is no such task.
 
     Raises Invalid (the name), Unavailable, OutcomeUnknown, Corrupt.
@@ -86,17 +86,14 @@ def release_task(store: DocumentStore, name: str, reason: str) -> Task | None:
     before = read(store, key, Task)
     if before is None or before.value.set_aside is None:
         return None if before is None else before.value
+    words = f"released by a person: {reason}; before: {before.value.set_aside.words}"
+    said = Trouble(words[:WORDS_MAX], "command line", ambient.wall_ns() // 1_000_000)
     try:
-        change(store, key, Task, _released, before)
+        change(store, key, Task, lambda task: released_by_person(task, said), before)
     except Fenced:
         return None  # removed meanwhile
     log.info("task.released", extra={"task": key, "reason": reason})
     return before.value
-
-
-def _released(task: Task) -> Task:
-    """Somebody else may have been first, and a node may have it by now: its tries are its own."""
-    return task if task.set_aside is None else released_by_person(task)
 
 
 def find_sessions(store: DocumentStore, node: str) -> list[tuple[str, Session]]:

@@ -91,7 +91,7 @@ class Node:
         self._wakes.append(wake)
         loop.nudge.on_give(wake.set)
         while True:
-            wake.clear()  # before the question: a stop that comes just after it is not slept through
+            wake.clear()  # before the question: a stop just after it is not slept through
             if self._is_stopped.is_set():
                 return
             due_ms = self._tick(name, loop)

@@ -40,7 +40,7 @@ def task(store: DocumentStore) -> Task:
 def test_a_released_task_has_all_its_tries_and_remembers_its_error(store: DocumentStore) -> None:
     set_aside(store)
 
-    before = release_task(store, NAME, "fixed")
+    before = release_task(store, NAME, "fixed", SystemAmbient())
 
     assert before is not None
     assert before.set_aside is not None
@@ -50,10 +50,10 @@ def test_a_released_task_has_all_its_tries_and_remembers_its_error(store: Docume
 
 def test_releasing_twice_changes_nothing_more(store: DocumentStore) -> None:
     set_aside(store)
-    release_task(store, NAME, "fixed")
+    release_task(store, NAME, "fixed", SystemAmbient())
     version = store.get(KEY)
 
-    again = release_task(store, NAME, "fixed")
+    again = release_task(store, NAME, "fixed", SystemAmbient())
 
     assert again is not None
     assert again.set_aside is None
@@ -63,9 +63,9 @@ def test_releasing_twice_changes_nothing_more(store: DocumentStore) -> None:
 def test_a_task_that_is_not_there_is_none_and_a_name_that_is_none_is_invalid(
     store: DocumentStore,
 ) -> None:
-    assert release_task(store, NAME, "fixed") is None
+    assert release_task(store, NAME, "fixed", SystemAmbient()) is None
     with pytest.raises(Invalid, match="FEED/NUMBER"):
-        release_task(store, "nonsense", "fixed")
+        release_task(store, "nonsense", "fixed", SystemAmbient())
 
 
 class SomebodyIsFirst(ForwardingStore):
@@ -83,7 +83,7 @@ class SomebodyIsFirst(ForwardingStore):
 def test_a_release_that_comes_second_does_not_touch_a_running_task(store: DocumentStore) -> None:
     set_aside(store)
 
-    release_task(SomebodyIsFirst(store), NAME, "fixed")
+    release_task(SomebodyIsFirst(store), NAME, "fixed", SystemAmbient())
 
     assert (task(store).holder, task(store).tries, task(store).tried) == ("s", 1, 4)
 
@@ -97,7 +97,7 @@ class RemovedMeanwhile(ForwardingStore):
 def test_a_task_that_is_removed_during_its_release_is_none(store: DocumentStore) -> None:
     set_aside(store)
 
-    assert release_task(RemovedMeanwhile(store), NAME, "fixed") is None
+    assert release_task(RemovedMeanwhile(store), NAME, "fixed", SystemAmbient()) is None
 
 
 def test_nodes_are_found_by_name_and_number_also_those_that_left(store: DocumentStore) -> None:

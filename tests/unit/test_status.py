@@ -46,7 +46,7 @@ class World:
         self._presence = DocumentPresence(self.store, self.hands, term_ms=TERM)
 
     def joins(self, session: str, *labels: str, draining: bool = False) -> None:
-        advert = Advert(f"node-{session}", 2, labels, (), 3, draining)
+        advert = Advert(f"node-{session}", 2, labels, held_count=3, is_draining=draining)
         self._presence.join(session, advert)
 
     def put(self, name: str, value: object) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from headgate.ambient import SystemAmbient
 from headgate.app import Place, release_task
 from headgate.cli import console
 from headgate.cli.places import StoreUrl, command
@@ -34,7 +35,7 @@ def release(
     """
     place, talk = Place(store, namespace), console.talk()
     with closing(open_store(store, namespace)) as documents:
-        before = release_task(documents, name, reason)
+        before = release_task(documents, name, reason, SystemAmbient())
     see = command("status", place)
     if before is None:
         words = f"there is no task {name}: it is done and removed, or never was; next: {see}"

@@ -29,6 +29,7 @@ class Advert:
     node: str  # a name for people; nothing depends on it
     workers: int
     labels: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()  # of tasks that it can do; none: any
     held: tuple[str, ...] = ()  # keys of tasks, the first of them if there are many
     held_count: int = 0
     is_draining: bool = False

@@ -10,7 +10,7 @@ is started at once then makes one plan, not one for each that comes.
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headgate.ambient import Ambient
 from headgate.cluster import Member, Presence
@@ -23,8 +23,10 @@ from headgate.errors import Conflict, Fenced
 from headgate.store import DocumentStore
 
 PAUSE_MS = 10  # at most, between two moves
+REFUSED_MS = 250  # before the next plan, if a claim was refused: what we saw was too old
 SETTLE_MS = 3_000
 SETTLE_MS_MAX = 15_000
+FRESH_MS = 10_000  # work that was begun later than this is not interrupted
 FAR_MS = 3_600_000
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ class Claims:
         self._is_planned = self._is_matched = False
         self._seen: frozenset[str] = frozenset()
         self._grew_first_ms = self._grew_last_ms = -SETTLE_MS
+        self._replan_ms = 0
+        self._was_refused = False
         self._over: set[str] = set()  # sessions that are over stay over
 
     def replan(self) -> None:
@@ -52,12 +56,14 @@ class Claims:
         session: str,
         picture: Picture,
         members: Sequence[Member],
+        on_desk: Mapping[str, int],
         *,
         is_draining: bool,
     ) -> int:
-        """One move. Raises Unavailable, OutcomeUnknown, Fenced."""
+        """One move. `on_desk`: epochs of what is held, taken when the picture got the outcomes of
+        workers. Raises Unavailable, OutcomeUnknown, Fenced."""
         now_ms = self._ambient.monotonic_ms()
-        self._match_desk(store, session, picture, now_ms)
+        self._match_desk(store, session, picture, on_desk, now_ms)
         settled_ms = self._settled_ms(members, now_ms)
         if not self._is_planned:
             if now_ms < settled_ms and not is_draining:
@@ -66,28 +72,38 @@ class Claims:
             self._moves.extend((key, False) for key in found.returns)
             self._moves.extend((key, True) for key in found.claims)
             self._is_planned = True
+            self._replan_ms = now_ms + (FRESH_MS if found.is_waiting else FAR_MS)
         if not self._moves:
-            return now_ms + FAR_MS
+            if now_ms >= self._replan_ms:
+                self._is_planned = False
+            return max(now_ms, self._replan_ms)
         key, is_claim = self._moves.popleft()
         if is_claim:
             self._claim(store, session, picture, key, now_ms)
         else:
             self._give_back(store, session, picture, key)
+        pause_ms = PAUSE_MS * self._ambient.random()
         if not self._moves:
             self._is_planned = False  # look whether anything is left to do
-        return now_ms + int(PAUSE_MS * self._ambient.random())
+            if self._was_refused:
+                self._was_refused, pause_ms = False, REFUSED_MS
+        return now_ms + int(pause_ms)
 
     def _plan(
         self, session: str, picture: Picture, members: Sequence[Member], *, is_draining: bool
     ) -> Plan:
         live = {member.session for member in members}
-        begun = self._desk.begun()
+        now_ms = self._ambient.monotonic_ms()
+        begun = self._desk.begun(now_ms)
+        fresh = begun - self._desk.begun(now_ms - FRESH_MS)
         items = [
             Item(
                 key,
                 task.value.holder if task.value.holder in live else None,
+                task.value.kind,
                 task.value.labels,
                 key in begun,
+                key in fresh,
             )
             for key, task in picture.tasks.items()
             if task.value.is_claimable
@@ -98,6 +114,7 @@ class Claims:
                 m.number,
                 0 if is_draining and m.session == session else workers_of(m),
                 frozenset(m.advert.labels),
+                frozenset(m.advert.kinds),
             )
             for m in members
         ]
@@ -117,13 +134,17 @@ class Claims:
         return min(self._grew_last_ms + SETTLE_MS, self._grew_first_ms + SETTLE_MS_MAX)
 
     def _match_desk(
-        self, store: DocumentStore, session: str, picture: Picture, now_ms: int
+        self,
+        store: DocumentStore,
+        session: str,
+        picture: Picture,
+        on_desk: Mapping[str, int],
+        now_ms: int,
     ) -> None:
         """What the documents say is ours is on the desk, and nothing else is."""
         if self._is_matched:
             return
         self._is_matched = True
-        on_desk = self._desk.epochs()
         for key, task in picture.tasks.items():
             is_mine = task.value.holder == session and task.value.is_claimable
             if is_mine and key not in on_desk:
@@ -151,6 +172,7 @@ class Claims:
         try:
             kept = change(store, key, Task, wanted, picture.tasks.get(key))
         except Conflict:
+            self._was_refused = True
             current = read(store, key, Task)  # somebody was first
             if current is not None:
                 picture.tasks[key] = current

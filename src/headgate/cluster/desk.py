@@ -32,7 +32,7 @@ class Held:
     work: Work | None = None
     report: Report | None = None  # what the store must still be told
     is_started: bool = False  # its try is counted
-    well_at_ms: int = 0
+    started_at_ms: int = 0
     trouble: Trouble | None = None
     is_in_hand: bool = False
     is_wanted_back: bool = False
@@ -51,15 +51,20 @@ class Desk:
         self._outcomes: list[KeptTask] = []
         self.due = Nudge()  # wakes workers
         self.changed = Nudge()  # wakes the steward
+        self.loose = Nudge()  # one was let go that may still be ours: its document tells
 
     def keys(self) -> list[str]:
         with self._lock:
             return list(self._held)
 
-    def begun(self) -> set[str]:
-        """Keys of tasks whose work has started."""
+    def begun(self, until_ms: int) -> set[str]:
+        """Keys of tasks whose work had started by then."""
         with self._lock:
-            return {key for key, held in self._held.items() if held.is_started}
+            return {
+                key
+                for key, held in self._held.items()
+                if held.is_started and held.started_at_ms <= until_ms
+            }
 
     def in_hand(self) -> list[str]:
         with self._lock:
@@ -143,10 +148,17 @@ class Desk:
                 del self._held[held.key]
             if outcome is not None:
                 self._outcomes.append(outcome)
+            is_loose = outcome is None and not held.is_dropped
+        if is_loose:
+            self.loose.give()
         self.changed.give()
 
-    def outcomes(self) -> list[KeptTask]:
-        """Since the last call, what workers wrote."""
+    def outcomes(self) -> tuple[list[KeptTask], dict[str, int]]:
+        """What workers wrote since the last call, and the epochs of what is held now.
+
+        At one moment: what is off the desk is among the outcomes, of this call or an earlier one.
+        Asked one after the other, a task finished in between would look like one to be held again.
+        """
         with self._lock:
             found, self._outcomes = self._outcomes, []
-        return found
+            return found, {key: held.epoch for key, held in self._held.items()}

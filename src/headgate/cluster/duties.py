@@ -73,6 +73,7 @@ class Duties:
             changed=changed,
         )
         by_name = {kind.name: kind for kind in kinds}
+        self._kinds = tuple(sorted(by_name))
         self.workers = tuple(
             Worker(
                 store,
@@ -112,6 +113,7 @@ class Duties:
             self._settings.name,
             self._settings.workers,
             self._settings.labels,
+            self._kinds,
             tuple(sorted(held)[:HELD_SHOWN_MAX]),
             len(held),
             self.steward.is_draining,

@@ -32,7 +32,7 @@ from headgate.cluster.tasks import OPEN_TASKS_MAX, KeptTask, feed_and_number, ne
 from headgate.errors import Conflict, Fenced
 from headgate.store import DocumentStore
 
-BATCH = 100  # tasks created or removed between two looks
+BATCH = 25  # tasks created or removed between two looks: a leader claims its share, too
 FEED_MS = 5_000  # between two questions to a feed
 
 log = logging.getLogger(__name__)

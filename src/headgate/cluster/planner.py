@@ -5,9 +5,9 @@ together: they add up to all tasks, each as near to what its workers are worth a
 be. Of all such shares the plan takes those that move least: what is left over goes to whoever holds
 more already.
 
-A task may be restricted to nodes with one of some labels. Tasks of the same labels are one class;
-the class that the fewest nodes may take is dealt out first, and each next task goes to the node
-with the least work per worker.
+A task may be restricted to nodes with one of some labels, and only who knows its kind can do it.
+Tasks that the same nodes may take are one class; the class that the fewest may take is dealt out
+first, and each next task goes to the node with the least work per worker.
 
 A stale plan is harmless: a claim is a compare-and-set, and of two who planned the same one wins.
 """
@@ -26,6 +26,7 @@ class Seat:
     number: int
     workers: int
     labels: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()  # of task that it knows; none: it takes any
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,22 @@ class Item:
 
     key: str
     holder: str | None  # None: free, or its holder is over
+    kind: str = ""
     labels: tuple[str, ...] = ()
     is_begun: bool = False  # by this node: given back last, and only if somebody is short
+
+    is_fresh: bool = False  # begun a moment ago: not given back before it had some time
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     claims: tuple[str, ...] = ()
     returns: tuple[str, ...] = ()
+    is_waiting: bool = False  # something is to be given back, but it is fresh: plan again later
+
+
+Class = tuple[str, tuple[str, ...]]
+"""Kind and labels: tasks that the same nodes may take."""
 
 
 def plan(items: Sequence[Item], seats: Sequence[Seat], me: str) -> Plan:
@@ -52,21 +61,27 @@ def plan(items: Sequence[Item], seats: Sequence[Seat], me: str) -> Plan:
         return Plan(returns=tuple(item.key for item in items if item.holder == me))
     claims: list[str] = []
     returns: list[str] = []
-    for labels, shares in deal(items, able).items():
-        of_class = [item for item in items if item.labels == labels]
+    is_waiting = False
+    by_class: dict[Class, list[Item]] = defaultdict(list)
+    for item in items:
+        by_class[item.kind, item.labels].append(item)
+    for one, shares in deal(by_class, able).items():
+        of_class = by_class[one]
         held = [item for item in of_class if item.holder == me]
         share = shares.get(me, 0)
         if len(held) > share:
             spare = [item for item in reversed(held) if not item.is_begun]
             if _is_anybody_short(of_class, shares):
                 spare += [item for item in reversed(held) if item.is_begun]
-            returns += [item.key for item in spare[: len(held) - share]]
+            wanted = spare[: len(held) - share]
+            returns += [item.key for item in wanted if not item.is_fresh]
+            is_waiting |= any(item.is_fresh for item in wanted)
         elif len(held) < share:
             start = sum(shares.get(seat.session, 0) for seat in able[:mine])
             from_my_place = of_class[start:] + of_class[:start]
             free = [item.key for item in from_my_place if item.holder is None]
             claims += free[: share - len(held)]
-    return Plan(tuple(claims), tuple(returns))
+    return Plan(tuple(claims), tuple(returns), is_waiting)
 
 
 def _is_anybody_short(items: Sequence[Item], shares: Mapping[str, int]) -> bool:
@@ -82,26 +97,22 @@ def _is_anybody_short(items: Sequence[Item], shares: Mapping[str, int]) -> bool:
 
 
 def deal(
-    items: Sequence[Item], seats: Sequence[Seat]
-) -> Mapping[tuple[str, ...], Mapping[str, int]]:
+    by_class: Mapping[Class, Sequence[Item]], seats: Sequence[Seat]
+) -> Mapping[Class, Mapping[str, int]]:
     """How many tasks of each class each session gets. A class that nobody may take gets nothing."""
-    counts: dict[tuple[str, ...], int] = defaultdict(int)
-    holds: dict[tuple[tuple[str, ...], str], int] = defaultdict(int)
-    for item in items:
-        counts[item.labels] += 1
-        if item.holder is not None:
-            holds[item.labels, item.holder] += 1
-    able = {labels: [s for s in seats if may_take(s, labels)] for labels in counts}
+    able = {one: [seat for seat in seats if may_take(seat, *one)] for one in by_class}
     dealt: dict[str, int] = defaultdict(int)  # of all classes so far
-    shares: dict[tuple[str, ...], Mapping[str, int]] = {}
-    for labels in sorted(counts, key=lambda labels: (len(able[labels]), labels)):
-        held = {seat.session: holds[labels, seat.session] for seat in able[labels]}
-        shares[labels] = _deal_class(counts[labels], able[labels], held, dealt)
+    shares: dict[Class, Mapping[str, int]] = {}
+    for one in sorted(by_class, key=lambda one: (len(able[one]), one)):
+        holds = Counter(item.holder for item in by_class[one])
+        held = {seat.session: holds[seat.session] for seat in able[one]}
+        shares[one] = _deal_class(len(by_class[one]), able[one], held, dealt)
     return shares
 
 
-def may_take(seat: Seat, labels: Sequence[str]) -> bool:
-    return not labels or not seat.labels.isdisjoint(labels)
+def may_take(seat: Seat, kind: str, labels: Sequence[str]) -> bool:
+    is_known = not seat.kinds or kind in seat.kinds
+    return is_known and (not labels or not seat.labels.isdisjoint(labels))
 
 
 def _deal_class(

@@ -43,6 +43,7 @@ class Session:
     number: Whole
     workers: Whole
     labels: tuple[str, ...]
+    kinds: tuple[str, ...]
     held: tuple[str, ...]
     held_count: Whole
     is_draining: Truth
@@ -62,6 +63,7 @@ class Session:
             node=self.node,
             workers=self.workers,
             labels=self.labels,
+            kinds=self.kinds,
             held=self.held,
             held_count=self.held_count,
             is_draining=self.is_draining,
@@ -74,6 +76,7 @@ def opened(number: int, advert: Advert, expire: int) -> Session:
         number=number,
         workers=advert.workers,
         labels=advert.labels,
+        kinds=advert.kinds,
         held=advert.held,
         held_count=advert.held_count,
         is_draining=advert.is_draining,

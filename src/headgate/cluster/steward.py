@@ -102,6 +102,7 @@ class Steward:
         if self._changed.take():
             self._claims.replan()
         self._is_stale |= self._written.take()
+        self._is_stale |= self._desk.loose.take()
         store = GuardedStore(self._store, SessionPermit(self._trust, session))
         try:
             return self._see_and_act(store, session)
@@ -115,7 +116,8 @@ class Steward:
             self._picture = self._refresh(store)
             self._is_seen = True
         picture, look = self._picture, self._membership.look
-        for outcome in self._desk.outcomes():
+        outcomes, on_desk = self._desk.outcomes()
+        for outcome in outcomes:
             picture.tasks[outcome.key] = outcome
             self._is_new = True  # no new plan: what was written rings, and is seen by all
         if drain_key(session) in picture.drains and not self._is_draining:
@@ -125,7 +127,9 @@ class Steward:
         lead_ms = self._leader.step(
             store, session, picture, look, is_new=is_new, is_draining=is_draining
         )
-        claim_ms = self._claims.step(store, session, picture, look.members, is_draining=is_draining)
+        claim_ms = self._claims.step(
+            store, session, picture, look.members, on_desk, is_draining=is_draining
+        )
         refresh_ms = self._refresh_due_ms if self._is_stale else now_ms + FAR_MS
         return min(lead_ms, claim_ms, refresh_ms)
 

@@ -166,6 +166,8 @@ def put_aside(key: str, task: Task, session: str, epoch: int, trouble: Trouble) 
     return replace(task, holder="", set_aside=trouble)
 
 
-def released_by_person(task: Task) -> Task:
-    """Given back to the automatic flow, with all its tries."""
-    return replace(task, set_aside=None, tries=0, tried=0)
+def released_by_person(task: Task, said: Trouble | None = None) -> Task:
+    """Given back to the automatic flow, with all its tries; what the person said stays with it."""
+    if task.set_aside is None:
+        return task
+    return replace(task, set_aside=None, tries=0, tried=0, error=said or task.error)

@@ -184,7 +184,7 @@ class Worker:
             held.task,
         )
         held.is_started = True
-        held.well_at_ms = self._ambient.monotonic_ms() + WELL_MS
+        held.started_at_ms = self._ambient.monotonic_ms()
         return True
 
     def _fail(self, store: DocumentStore, held: Held, error: BaseException) -> None:
@@ -239,12 +239,14 @@ class Worker:
         return kept
 
     def _give_back(self, store: DocumentStore, held: Held) -> KeptTask:
-        return change(
+        kept = change(
             store,
             held.key,
             Task,
             lambda task: given_back(task, held.session, held.epoch),
         )
+        log.info("task.given_back", extra={"task": held.key, "epoch": held.epoch})
+        return kept
 
     def _put_aside(self, store: DocumentStore, held: Held, trouble: Trouble) -> KeptTask:
         kept = change(
@@ -257,7 +259,8 @@ class Worker:
         return kept
 
     def _note_well(self, store: DocumentStore, held: Held) -> None:
-        if held.task.value.tries and self._ambient.monotonic_ms() >= held.well_at_ms:
+        ran_ms = self._ambient.monotonic_ms() - held.started_at_ms
+        if held.task.value.tries and ran_ms >= WELL_MS:
             held.task = change(
                 store,
                 held.key,

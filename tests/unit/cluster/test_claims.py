@@ -58,8 +58,16 @@ class Claimer:
         self.claims.replan()
 
     def step(self, *, is_draining: bool = False) -> int:
+        outcomes, on_desk = self.desk.outcomes()
+        for outcome in outcomes:
+            self.picture.tasks[outcome.key] = outcome
         return self.claims.step(
-            self.store, self.session, self.picture, self.world.members, is_draining=is_draining
+            self.store,
+            self.session,
+            self.picture,
+            self.world.members,
+            on_desk,
+            is_draining=is_draining,
         )
 
     def settle(self, *, is_draining: bool = False) -> None:
@@ -286,3 +294,21 @@ def test_a_zombie_is_known_by_its_number() -> None:
     found = [number for number in range(6) if is_zombie(picture, task_key("demo", number))]
     assert found == [2, 3]
     assert not is_zombie(picture, task_key("other", 2))
+
+
+def test_a_task_finished_while_the_steward_was_busy_is_not_held_again() -> None:
+    world = World(tasks=1)
+    a = world.join("a")
+    a.look()
+    a.settle()
+    (key,) = a.desk.keys()
+    a.claims.replan()
+
+    # The desk is asked, then a worker finishes, and only then is the picture matched.
+    _, on_desk = a.desk.outcomes()
+    held = a.desk.take_due(world.ambient.monotonic_ms())
+    assert held is not None
+    a.desk.let_go(held, held.task)
+    a.claims.step(a.store, "a", a.picture, world.members, on_desk, is_draining=False)
+
+    assert a.desk.keys() == [], f"{key} would be done twice"

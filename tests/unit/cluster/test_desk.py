@@ -109,8 +109,8 @@ def test_outcomes_are_told_once() -> None:
     first, second = taken(desk), taken(desk)
     desk.let_go(first, task(1))
     desk.let_go(second, None)
-    assert desk.outcomes() == [task(1)]
-    assert desk.outcomes() == []
+    assert desk.outcomes() == ([task(1)], {})
+    assert desk.outcomes() == ([], {})
 
 
 def test_it_says_what_is_begun_and_under_which_epoch() -> None:
@@ -118,7 +118,7 @@ def test_it_says_what_is_begun_and_under_which_epoch() -> None:
     for number in (1, 2):
         desk.hold(task(number), "mine", 0)
     taken(desk).is_started = True
-    assert desk.begun() == {task(1).key}
+    assert desk.begun(0) == {task(1).key}
     assert desk.epochs() == {task(1).key: 1, task(2).key: 1}
 
 
@@ -138,3 +138,16 @@ def test_workers_and_steward_are_woken() -> None:
     desk.hold(task(), "mine", 0)
     desk.let_go(taken(desk), None)
     assert desk.changed.take()
+
+
+def test_what_is_let_go_without_an_outcome_may_still_be_ours_and_what_was_dropped_is_not() -> None:
+    desk = Desk()
+    for number in (1, 2, 3):
+        desk.hold(task(number), "mine", 0)
+    told, loose, dropped = taken(desk), taken(desk), taken(desk)
+    desk.let_go(told, task(1))
+    desk.drop(dropped.key)
+    desk.let_go(dropped, None)
+    assert not desk.loose.take()
+    desk.let_go(loose, None)
+    assert desk.loose.take()

@@ -14,7 +14,7 @@ GPU = ("gpu",)
 
 
 def items_of(count: int, labels: tuple[str, ...] = (), prefix: str = "task") -> list[Item]:
-    return [Item(f"{prefix}-{number:03}", None, labels) for number in range(count)]
+    return [Item(f"{prefix}-{number:03}", None, labels=labels) for number in range(count)]
 
 
 def seats_of(count: int, workers: int = 1) -> list[Seat]:
@@ -72,11 +72,11 @@ def worlds(draw: st.DrawFn) -> tuple[list[Item], list[Seat]]:
     holders = st.sampled_from([None, *by_session])
     labels = st.sampled_from([(), (), GPU, ("big",), ("big", "gpu"), ("none",)])
     items = [
-        Item(f"task-{number:03}", draw(holders), draw(labels))
+        Item(f"task-{number:03}", draw(holders), labels=draw(labels))
         for number in range(draw(st.integers(0, 30)))
     ]
     for place, item in enumerate(items):
-        if item.holder and may_take(by_session[item.holder], item.labels):
+        if item.holder and may_take(by_session[item.holder], item.kind, item.labels):
             items[place] = replace(item, is_begun=draw(st.booleans()))
     return items, seats
 
@@ -110,7 +110,7 @@ def test_q1_from_any_state_every_task_comes_to_somebody_who_may_have_it(
     after, _ = settle(items, seats)
 
     for item in after:
-        takers = [seat for seat in able.values() if may_take(seat, item.labels)]
+        takers = [seat for seat in able.values() if may_take(seat, item.kind, item.labels)]
         if takers:
             assert item.holder in {seat.session for seat in takers}
         else:
@@ -121,9 +121,12 @@ def test_q1_from_any_state_every_task_comes_to_somebody_who_may_have_it(
 def test_shares_add_up_to_what_somebody_may_take(world: tuple[list[Item], list[Seat]]) -> None:
     items, seats = world
     able = [seat for seat in seats if seat.workers > 0]
-    for labels, shares in deal(items, able).items():
-        takers = [seat for seat in able if may_take(seat, labels)]
-        count = sum(item.labels == labels for item in items)
+    by_class: dict[tuple[str, tuple[str, ...]], list[Item]] = {}
+    for item in items:
+        by_class.setdefault((item.kind, item.labels), []).append(item)
+    for one, shares in deal(by_class, able).items():
+        takers = [seat for seat in able if may_take(seat, *one)]
+        count = len(by_class[one])
         assert sum(shares.values()) == (count if takers else 0)
         assert shares.keys() <= {seat.session for seat in takers}
 
@@ -216,7 +219,7 @@ def test_a_plan_at_rest_is_empty_and_stays_so(world: tuple[list[Item], list[Seat
 
 def test_a_node_without_workers_gives_everything_back_and_takes_nothing() -> None:
     seats = [Seat("s1", 1, 0), Seat("s2", 2, 1)]
-    items = [Item("a", "s1"), Item("b", None), Item("c", "s2"), Item("d", "s1", GPU)]
+    items = [Item("a", "s1"), Item("b", None), Item("c", "s2"), Item("d", "s1", labels=GPU)]
     assert plan(items, seats, "s1") == Plan(returns=("a", "d"))
     assert plan(items, seats, "nobody") == Plan()
 
@@ -262,3 +265,21 @@ def test_restricted_tasks_burden_those_who_may_take_them_no_more_than_they_must(
     fair = -(-(restricted + others) // (able + unable))
     for seat in (*labelled, *plain):
         assert loads(after)[seat.session] <= max(must, fair)
+
+
+def test_a_kind_that_only_one_node_knows_is_its_alone() -> None:
+    old = Seat("old", 1, 2, kinds=frozenset({"steps"}))
+    new = Seat("new", 2, 2, kinds=frozenset({"steps", "landing"}))
+    items = [Item(f"task-{number}", None, kind="landing") for number in range(4)]
+
+    assert plan(items, [old, new], "old") == Plan()
+    assert set(plan(items, [old, new], "new").claims) == {item.key for item in items}
+
+
+def test_work_that_was_begun_a_moment_ago_is_given_back_only_later() -> None:
+    items = [Item(f"task-{n}", "a", is_begun=True, is_fresh=True) for n in range(4)]
+    seats = [Seat("a", 1, 2), Seat("b", 2, 2)]
+
+    assert plan(items, seats, "a") == Plan(is_waiting=True)
+    ripe = [replace(item, is_fresh=False) for item in items]
+    assert len(plan(ripe, seats, "a").returns) == 2

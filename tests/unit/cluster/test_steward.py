@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from headgate.cluster import Assignment
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import LEADER, Drain, drain_key, read_picture
 from headgate.cluster.rights import Right, read
 from headgate.cluster.steward import REFRESH_MS, Listener
 from headgate.cluster.tasks import task_key
-from headgate.errors import Conflict
+from headgate.errors import Conflict, Fenced
 from headgate.store import TIMEOUT_MS, DocumentStore, JsonObject, Version
 from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore
@@ -286,6 +287,35 @@ def test_what_is_damaged_concerns_only_itself() -> None:
     node = world.boot("a")
     run_until(lambda: len(progress(world.store)) == 2, [node], world.ambient)
     assert [one.key for one in read_picture(world.store).damaged] == [task_key("demo", 1)]
+
+
+class FencedOnce:
+    """A work that stops by its own judgement after a while, although its node holds the task."""
+
+    name = "steps"
+
+    def __init__(self, ambient: ManualAmbient) -> None:
+        self._ambient = ambient
+        self.ticks = 0
+
+    def start(self, _assignment: Assignment) -> "FencedOnce":
+        return self
+
+    def tick(self) -> int | None:
+        self.ticks += 1
+        if self.ticks == 3:
+            raise Fenced("something else was faster")
+        return None if self.ticks > 3 else self._ambient.monotonic_ms() + 10_000
+
+
+def test_a_task_that_was_let_go_and_is_still_ours_is_taken_up_again() -> None:
+    """Nobody writes anything in between: only the desk knows that it is missing."""
+    world = World(StepsFeed("demo", count=1, steps=1))
+    kind = FencedOnce(world.ambient)
+    node = ManualNode("a", world.store, world.ambient, [kind], [world.feed], term_ms=TERM)
+    run_until(world.is_done, [node], world.ambient)
+    assert kind.ticks == 4
+    assert node.errors == []
 
 
 @pytest.mark.parametrize("times", [1, 3])

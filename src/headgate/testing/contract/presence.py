@@ -163,7 +163,7 @@ class PresenceContract:
         presence, watcher = opened(), opened()
         member = joined(presence)
         held = tuple(f"tasks/{n}" for n in range(50))
-        said = Advert("n\u00e4me", 7, ("gpu", "big"), held, 1_000, is_draining=True)
+        said = Advert("n\u00e4me", 7, ("gpu", "big"), ("steps",), held, 1_000, is_draining=True)
         member = presence.renew(member, said)
         assert watcher.look().members == (member,)
         assert member.advert == said
