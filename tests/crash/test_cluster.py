@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from headgate.cluster import Advert
-from headgate.cluster.claims import SETTLE_MS, Claims
+from headgate.cluster.claims import Claims
 from headgate.cluster.desk import Desk
 from headgate.cluster.feeds import FeedState, feed_key
 from headgate.cluster.leader import Leader
@@ -21,6 +21,7 @@ from headgate.cluster.rights import Right, change, read
 from headgate.cluster.roster import ROSTER, Roster
 from headgate.cluster.session import EXPIRED
 from headgate.cluster.session import read as read_session
+from headgate.cluster.settling import Settling
 from headgate.cluster.tasks import (
     FAILED_TRIES_MAX,
     TASKS,
@@ -101,7 +102,7 @@ class Process:
         kind = StepsKind(self._store, ambient)
         self.desk = Desk()
         self._leader = Leader(presence, [feed], ambient)
-        self._claims = Claims(presence, self.desk, ambient)
+        self._claims = Claims(presence, self.desk, Settling(), ambient)
         self._worker = Worker(
             self._store, self.desk, trust, {kind.name: kind}, ambient, "node", lambda: False
         )
@@ -118,7 +119,7 @@ class Process:
         self._claims.step(
             self._store, self.session, picture, look.members, on_desk, is_draining=is_draining
         )
-        self._ambient.pass_ms(2 * SETTLE_MS)
+        self._ambient.pass_ms(1_000)
 
     def work(self) -> None:
         self._worker.tick()

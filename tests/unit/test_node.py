@@ -12,7 +12,7 @@ import pytest
 
 from headgate import node as node_module
 from headgate.ambient import Deadline, SystemAmbient
-from headgate.cluster import claims
+from headgate.cluster import settling
 from headgate.cluster.duties import Duties, NodeSettings
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import LEADER, Drain, drain_key, read_picture
@@ -35,7 +35,7 @@ FAR_MS = 600_000
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members are not waited for: here all come at once."""
-    monkeypatch.setattr(claims, "SETTLE_MS", 10)
+    monkeypatch.setattr(settling, "SETTLE_MS", 10)
 
 
 class Switch:

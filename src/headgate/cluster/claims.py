@@ -3,9 +3,6 @@
 A claim is a compare-and-set; of several nodes that want the same task one gets it, and the others
 read again. Between two moves is a random pause, so that nodes that woke together do not run side by
 side down the same list.
-
-After somebody joined, plans wait until the list of members stood still for a moment: a fleet that
-is started at once then makes one plan, not one for each that comes.
 """
 
 import logging
@@ -18,14 +15,13 @@ from headgate.cluster.desk import Desk
 from headgate.cluster.picture import Picture
 from headgate.cluster.planner import Item, Plan, Seat, plan
 from headgate.cluster.rights import change, read
+from headgate.cluster.settling import Settling
 from headgate.cluster.tasks import Task, claimed_task, given_back
 from headgate.errors import Conflict, Fenced
 from headgate.store import DocumentStore
 
 PAUSE_MS = 10  # at most, between two moves
 REFUSED_MS = 250  # before the next plan, if a claim was refused: what we saw was too old
-SETTLE_MS = 3_000
-SETTLE_MS_MAX = 15_000
 FRESH_MS = 10_000  # work that was begun later than this is not interrupted
 FAR_MS = 3_600_000
 
@@ -33,14 +29,15 @@ log = logging.getLogger(__name__)
 
 
 class Claims:
-    def __init__(self, presence: Presence, desk: Desk, ambient: Ambient) -> None:
+    def __init__(
+        self, presence: Presence, desk: Desk, settling: Settling, ambient: Ambient
+    ) -> None:
         self._presence = presence
         self._desk = desk
+        self._settling = settling
         self._ambient = ambient
         self._moves: deque[tuple[str, bool]] = deque()  # key, and whether it is a claim
         self._is_planned = self._is_matched = False
-        self._seen: frozenset[str] = frozenset()
-        self._grew_first_ms = self._grew_last_ms = -SETTLE_MS
         self._replan_ms = 0
         self._was_refused = False
         self._over: set[str] = set()  # sessions that are over stay over
@@ -64,7 +61,7 @@ class Claims:
         workers. Raises Unavailable, OutcomeUnknown, Fenced."""
         now_ms = self._ambient.monotonic_ms()
         self._match_desk(store, session, picture, on_desk, now_ms)
-        settled_ms = self._settled_ms(members, now_ms)
+        settled_ms = self._settling.settled_ms
         if not self._is_planned:
             if now_ms < settled_ms and not is_draining:
                 return settled_ms
@@ -119,19 +116,6 @@ class Claims:
             for m in members
         ]
         return plan(items, seats, session)
-
-    def _settled_ms(self, members: Sequence[Member], now_ms: int) -> int:
-        """When the list will have stood still for long enough, if nobody else comes."""
-        sessions = frozenset(member.session for member in members)
-        if not sessions <= self._seen:
-            if now_ms >= self._grew_last_ms + SETTLE_MS:
-                self._grew_first_ms = now_ms
-            self._grew_last_ms = now_ms
-            self.replan()
-        elif sessions != self._seen:
-            self.replan()
-        self._seen = sessions
-        return min(self._grew_last_ms + SETTLE_MS, self._grew_first_ms + SETTLE_MS_MAX)
 
     def _match_desk(
         self,

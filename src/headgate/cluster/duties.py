@@ -11,6 +11,7 @@ from headgate.cluster.desk import Desk
 from headgate.cluster.leader import Leader
 from headgate.cluster.membership import Membership
 from headgate.cluster.nudge import Nudge
+from headgate.cluster.settling import Settling
 from headgate.cluster.steward import Listener, Steward
 from headgate.cluster.trust import Trust
 from headgate.cluster.worker import Worker
@@ -57,6 +58,7 @@ class Duties:
     ) -> None:
         changed, written = Nudge(), Nudge()
         self._settings = settings
+        settling = Settling()
         self.trust = Trust(ambient)
         self.desk = Desk()
         self.membership = Membership(presence, self.trust, ambient, self._advert, changed)
@@ -66,7 +68,8 @@ class Duties:
             self.membership,
             self.trust,
             self.leader,
-            Claims(presence, self.desk, ambient),
+            Claims(presence, self.desk, settling, ambient),
+            settling,
             self.desk,
             ambient,
             written=written,

@@ -61,9 +61,11 @@ class Leader:
         *,
         is_new: bool,
         is_draining: bool,
+        is_settled: bool = True,
     ) -> int:
         """A few chores, if this node is the leader or can become it. `is_new`: the picture differs
-        from the last step's. Raises as the store does."""
+        from the last step's; `is_settled`: so many are there as will come, for now. Raises as the
+        store does."""
         now_ms = self._ambient.monotonic_ms()
         if is_draining:
             self._resign(store, session, picture)
@@ -71,7 +73,8 @@ class Leader:
         if not self._is_leader(store, session, picture, look):
             return now_ms + FAR_MS
         assert self._epoch is not None  # noqa: S101 - for the type checker
-        self._keep_roster(store, self._epoch, picture, look)
+        if is_settled:  # before, the last roster tells others whom to wait for
+            self._keep_roster(store, self._epoch, picture, look)
         self._tidy(store, picture, look, now_ms)
         is_busy = False
         is_new |= self._is_removing

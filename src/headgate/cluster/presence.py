@@ -15,7 +15,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from headgate.ambient import Ambient, Deadline
@@ -41,7 +41,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    next: Whole
+    next: Whole = 1
+    changes: Whole = 0  # rung when somebody has come or gone: who waits below `cluster/` wakes up
     format: Literal[1] = 1
 
 
@@ -103,7 +104,9 @@ class DocumentPresence:
         except Conflict:
             # Ours, from an earlier try, and its expire counts from then: it has to be renewed.
             return self._renew(session, advert, None, deadline)
-        return self._acknowledged(Seen(session, opened, version))
+        member = self._acknowledged(Seen(session, opened, version))
+        self._ring(deadline)
+        return member
 
     def renew(self, member: Member, advert: Advert, *, timeout_ms: int = TIMEOUT_MS) -> Member:
         deadline = Deadline(self._ambient, timeout_ms)
@@ -126,6 +129,7 @@ class DocumentPresence:
                 return
             if close_over(self._store, found, why, timeout_ms=deadline.left_ms()) is not None:
                 _log.info("session.closed", extra={"session": session, "why": why})
+                self._ring(deadline)
                 return
         raise Unavailable(_gave_up(session_key(session)))
 
@@ -147,6 +151,8 @@ class DocumentPresence:
                 next_ms = min(next_ms, again_ms)
             else:
                 over.add(left.id)
+        if len(live) > len(members):
+            self._ring(deadline)
         by_number = tuple(sorted(members, key=lambda member: (member.number, member.session)))
         return Look(by_number, tuple(sorted(over)), next_ms)
 
@@ -189,12 +195,25 @@ class DocumentPresence:
                     self._store.create(NUMBERS, first, timeout_ms=deadline.left_ms())
                     return 1
                 number = parse(found, Numbers).next
-                after = body_of(Numbers(next=number + 1))
+                after = body_of(replace(parse(found, Numbers), next=number + 1))
                 self._store.replace(NUMBERS, after, found.version, timeout_ms=deadline.left_ms())
                 return number
             pause_ms = self._ambient.random() * min(PAUSE_MS_MAX, 5 * 2**tries)
             self._ambient.sleep_ms(min(pause_ms, deadline.left_ms()))
         raise Unavailable(_gave_up(NUMBERS))
+
+    def _ring(self, deadline: Deadline) -> None:
+        """Tells those who wait, if it can: they would find out by themselves, only later. A write
+        of somebody else that came in between has rung for us."""
+        with suppress(Conflict, OutcomeUnknown, Unavailable, Corrupt):
+            found = self._store.get(NUMBERS, timeout_ms=deadline.left_ms())
+            if found is None:
+                first = body_of(Numbers(changes=1))
+                self._store.create(NUMBERS, first, timeout_ms=deadline.left_ms())
+                return
+            numbers = parse(found, Numbers)
+            rung = body_of(replace(numbers, changes=numbers.changes + 1))
+            self._store.replace(NUMBERS, rung, found.version, timeout_ms=deadline.left_ms())
 
     def _renew(self, session: str, advert: Advert, mine: Seen | None, deadline: Deadline) -> Member:
         """On what was last acknowledged, or on what is found if that was not the last word."""

@@ -11,6 +11,7 @@ from headgate.cluster.leader import Leader
 from headgate.cluster.membership import Membership
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import CLUSTER, Picture, drain_key, read_picture
+from headgate.cluster.settling import Settling
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
 from headgate.store import PAGE_DOCUMENTS_MAX, DocumentStore, Mark
 
@@ -47,6 +48,7 @@ class Steward:
         trust: Trust,
         leader: Leader,
         claims: Claims,
+        settling: Settling,
         desk: Desk,
         ambient: Ambient,
         *,
@@ -58,6 +60,7 @@ class Steward:
         self._trust = trust
         self._leader = leader
         self._claims = claims
+        self._settling = settling
         self._desk = desk
         self._ambient = ambient
         self._written = written
@@ -124,14 +127,25 @@ class Steward:
             self.drain()
         is_draining = self._is_draining
         is_new, self._is_new = self._is_new, False
+        roster = None if picture.roster is None else picture.roster.value
+        if self._settling.see(look.members, roster, now_ms):
+            self._claims.replan()
+        settled_ms = self._settling.settled_ms
         lead_ms = self._leader.step(
-            store, session, picture, look, is_new=is_new, is_draining=is_draining
+            store,
+            session,
+            picture,
+            look,
+            is_new=is_new,
+            is_draining=is_draining,
+            is_settled=now_ms >= settled_ms,
         )
         claim_ms = self._claims.step(
             store, session, picture, look.members, on_desk, is_draining=is_draining
         )
         refresh_ms = self._refresh_due_ms if self._is_stale else now_ms + FAR_MS
-        return min(lead_ms, claim_ms, refresh_ms)
+        settle_ms = settled_ms if settled_ms > now_ms else now_ms + FAR_MS
+        return min(lead_ms, claim_ms, refresh_ms, settle_ms)
 
     def _refresh(self, store: DocumentStore) -> Picture:
         start_ms = self._ambient.monotonic_ms()

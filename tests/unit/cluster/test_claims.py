@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from headgate.cluster import Advert, Member, Order
-from headgate.cluster.claims import FAR_MS, SETTLE_MS, SETTLE_MS_MAX, Claims, workers_of
+from headgate.cluster.claims import FAR_MS, Claims, workers_of
 from headgate.cluster.desk import Desk
 from headgate.cluster.feeds import FeedState, feed_key
 from headgate.cluster.picture import Picture, is_zombie, read_picture
 from headgate.cluster.presence import DocumentPresence
 from headgate.cluster.rights import Kept, change
+from headgate.cluster.settling import SETTLE_MS, SETTLE_MS_MAX, Settling
 from headgate.cluster.tasks import TASKS, Task, claimed_task, finished, new_task, task_key
 from headgate.errors import OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore, Version
@@ -50,7 +51,8 @@ class Claimer:
         self.session = session
         self.store = store
         self.desk = Desk()
-        self.claims = Claims(world.presence, self.desk, world.ambient)
+        self.settling = Settling()
+        self.claims = Claims(world.presence, self.desk, self.settling, world.ambient)
         self.picture = Picture()
 
     def look(self) -> None:
@@ -58,6 +60,8 @@ class Claimer:
         self.claims.replan()
 
     def step(self, *, is_draining: bool = False) -> int:
+        if self.settling.see(self.world.members, None, self.world.ambient.monotonic_ms()):
+            self.claims.replan()
         outcomes, on_desk = self.desk.outcomes()
         for outcome in outcomes:
             self.picture.tasks[outcome.key] = outcome
