@@ -5,8 +5,7 @@
 
 import threading
 from bisect import bisect_right, insort
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
@@ -58,6 +57,16 @@ class Shelf:
         self.changed.notify_all()
 
 
+class _Released(AbstractContextManager[object]):
+    """A condition that was acquired already, released at the end."""
+
+    def __init__(self, condition: threading.Condition) -> None:
+        self._condition = condition
+
+    def __exit__(self, *_: object) -> None:
+        self._condition.release()
+
+
 _shelves: dict[str, Shelf] = {}
 # Simulations list few keys, millions of times.
 _key = lru_cache(maxsize=10_000)(key)
@@ -68,6 +77,7 @@ class MemoryStore:
         self._shelf = shelf
         self._namespace = namespace
         self._ambient = ambient
+        self._release = _Released(shelf.changed)
 
     def get(self, key: str, *, timeout_ms: int = TIMEOUT_MS) -> Document | None:
         place = self._place(key)
@@ -82,7 +92,7 @@ class MemoryStore:
         *,
         timeout_ms: int = TIMEOUT_MS,
     ) -> Version:
-        place, raw = self._place(key), encode(key, body)
+        place, raw = self._place(key), self._encode(key, body)
         with self._held(key, timeout_ms):
             if place in self._shelf.documents:
                 raise Conflict(f"{key}: is there already")
@@ -96,7 +106,7 @@ class MemoryStore:
         *,
         timeout_ms: int = TIMEOUT_MS,
     ) -> Version:
-        place, raw = self._place(key), encode(key, body)
+        place, raw = self._place(key), self._encode(key, body)
         with self._held(key, timeout_ms):
             self._check(key, place, version)
             return self._shelf.put(place, raw)
@@ -150,15 +160,15 @@ class MemoryStore:
     def close(self) -> None:
         """Nothing to give back: the documents belong to the name, not to who opened it."""
 
-    @contextmanager
-    def _held(self, key: str, timeout_ms: int) -> Iterator[None]:
+    def _held(self, key: str, timeout_ms: int) -> AbstractContextManager[object]:
+        """For one thread at a time. Raises Unavailable."""
         # At least a moment: a wait of no time at all is a look, not a failure.
         if not self._shelf.changed.acquire(timeout=max(timeout_ms, 1) / 1000):
             raise Unavailable(f"{key}: another thread kept the store for {timeout_ms} ms")
-        try:
-            yield
-        finally:
-            self._shelf.changed.release()
+        return self._release
+
+    def _encode(self, key: str, body: JsonObject) -> bytes:
+        return encode(key, body)
 
     def _document(self, key: str, raw: bytes, version: Version) -> Document:
         return Document(key, decode(raw, _where(key)), version)

@@ -22,6 +22,10 @@ class Checker(Protocol):
         """What of a write it wants to see."""
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Beginnings of the keys that concern it."""
+
+    @property
     def violations(self) -> Sequence[str]: ...
 
     def see(self, event: Event) -> None: ...
@@ -44,6 +48,7 @@ class EpochsGrow:
 
     name = "invariant 3"
     sees = (Happening.ACTED,)
+    keys = ("cluster/", "steps/")
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -82,6 +87,7 @@ class TrustEnds:
 
     name = "invariant 10"
     sees = (Happening.BOOTED, Happening.STARTED, Happening.REPLIED)
+    keys = ("cluster/", "sessions/", "steps/")
 
     def __init__(self, term_ms: int) -> None:
         self.violations: list[str] = []
@@ -124,6 +130,7 @@ class OneActs:
 
     name = "one acting holder"
     sees = (Happening.BOOTED, Happening.STARTED)
+    keys = ("steps/",)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -156,6 +163,7 @@ class HoldersStay:
 
     name = "sessions and holders"
     sees = (Happening.ACTED,)
+    keys = ("cluster/", "sessions/")
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -204,6 +212,7 @@ class RemovedStaysRemoved:
 
     name = "removed tasks"
     sees = (Happening.ACTED,)
+    keys = ("cluster/tasks/",)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -227,6 +236,7 @@ class TriesEnd:
 
     name = "tries"
     sees = (Happening.ACTED,)
+    keys = ("cluster/tasks/",)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
@@ -260,9 +270,15 @@ def watch(simulation: Simulation, watching: Sequence[Checker]) -> None:
     wanted = {happening: [c for c in watching if happening in c.sees] for happening in Happening}
 
     def show(event: Event) -> None:
-        if event[4] is None or event[4][4] is Sort.WRITE:
+        call = event[4]
+        if call is None:
             for checker in wanted[event[2]]:
                 checker.see(event)
+        elif call[4] is Sort.WRITE:
+            key = call[2][0]
+            for checker in wanted[event[2]]:
+                if key.startswith(checker.keys):  # type: ignore[attr-defined]  # the first argument
+                    checker.see(event)
 
     simulation.observe(show)
 

@@ -46,6 +46,7 @@ class Machine:
         self.ambient = MachineAmbient(self, luck)
         self.stage = stage_for(self)
         self.cut_until_us = 0
+        self.never_slept = True  # its monotonic clock is the timeline
         self._strands: list[MachineStrand] = []
         self._stopped_until_us = 0
         self._asleep_until_us = 0
@@ -102,6 +103,7 @@ class Machine:
         now_us, duration_us = self.timeline.now_us, int(duration_ms * 1_000)
         since_us = max(now_us, self._asleep_until_us)
         if not self.is_dead and now_us + duration_us > since_us:
+            self.never_slept = False
             self._slept_us += now_us + duration_us - since_us
             self._asleep_until_us = now_us + duration_us
         self._stop(duration_us, Happening.ASLEEP)
@@ -259,7 +261,10 @@ class MachineAmbient:
         return (START_US + self._timeline.now_us + self.wall_off_us) * 1_000
 
     def monotonic_ms(self) -> int:
-        return (self._monotonic_from_us + self._machine.monotonic_us()) // 1_000
+        machine = self._machine
+        if machine.never_slept:
+            return (self._monotonic_from_us + self._timeline.now_us) // 1_000
+        return (self._monotonic_from_us + machine.monotonic_us()) // 1_000
 
     def boot_ms(self) -> int:
         return (self._boot_from_us + self._timeline.now_us) // 1_000
