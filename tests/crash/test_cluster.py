@@ -23,7 +23,6 @@ from headgate.cluster.session import EXPIRED
 from headgate.cluster.session import read as read_session
 from headgate.cluster.settling import Settling
 from headgate.cluster.tasks import (
-    FAILED_TRIES_MAX,
     TASKS,
     Task,
     Trouble,
@@ -42,6 +41,8 @@ from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted, Stage,
 from headgate.testing.fleet import progress
 from headgate.testing.manual import ManualAmbient, manual_store
 from headgate.testing.steps import Step, StepsFeed, StepsKind, find_faults
+
+FIVE = ("1/1", "1/2", "2/1", "2/2", "3/1")
 
 LONG_MS = 10**9  # no session ends by itself while a flow lasts
 TURNS_MAX = 60
@@ -269,7 +270,7 @@ class FailUntilSetAside(OfProcesses):
 
     def fresh(self) -> World:
         world = super().fresh()
-        world.edit(lambda task: replace(task, tries=FAILED_TRIES_MAX - 2))
+        world.edit(lambda task: replace(task, starts=FIVE[:3]))
         return world
 
     def act(self, world: World, stage: Stage) -> None:
@@ -285,7 +286,15 @@ class ReleaseByAPerson(OfProcesses):
     def fresh(self) -> World:
         world = super().fresh()
         trouble = Trouble("no", "node", 0)
-        world.edit(lambda task: replace(task, set_aside=trouble, tries=5, tried=3, epoch=3))
+        world.edit(
+            lambda task: replace(
+                task,
+                set_aside=trouble,
+                starts=FIVE,
+                start="3/1",
+                epoch=3,
+            )
+        )
         return world
 
     def act(self, world: World, stage: Stage) -> None:

@@ -234,7 +234,7 @@ def is_claim(call: Call) -> bool:
         return False
     body = call.args[1]
     assert isinstance(body, dict)
-    return bool(body["holder"] != "" and body["tried"] != body["epoch"])
+    return bool(body["holder"] != "" and body["start"] == "")
 
 
 class BreaksClaims:

@@ -271,3 +271,20 @@ def test_inv5_a_node_lost_at_each_of_its_effects_leaves_nothing_undone(harm: Har
         lost = AtEffect("node-1", effect, harm, duration_ms)
         outcome = play(Scenario(3, feed, settings, (lost,), 3 * TERM_MS))
         assert outcome.violations == [], lost
+
+
+def test_outages_of_the_store_use_up_no_tries() -> None:
+    """Every node loses its session again and again, in the middle of its work, and lives."""
+    cuts: list[Fault] = [
+        AtTime(name, time_ms, Blow.CUT, 2 * TERM_MS)
+        for name in nodes(2)
+        for time_ms in range(20_000, 90 * TERM_MS, 4 * TERM_MS)
+    ]
+    feed = StepsFeed("demo", 4, 1_000, TERM_MS // 10)
+    with fleet_of(nodes(2), feed, cuts) as (fleet, _):
+        run_for(fleet, 90 * TERM_MS)
+        assert min(fleet.duties[name].membership.lost for name in nodes(2)) >= 6
+
+        tasks = read_picture(fleet.store).tasks.values()
+        assert [task.value.set_aside for task in tasks] == [None] * 4
+        assert max(task.value.tries for task in tasks) <= 2

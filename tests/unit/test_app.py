@@ -16,6 +16,8 @@ from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore, Shelf
 from headgate.testing.planted import ForwardingStore
 
+FIVE = ("1/1", "1/2", "2/1", "2/2", "3/1")
+
 AMBIENT = SystemAmbient()
 NAME, KEY = "f/1", task_key("f", 1)
 
@@ -27,7 +29,15 @@ def store() -> DocumentStore:
 
 def set_aside(store: DocumentStore) -> None:
     trouble = Trouble("it broke", "n", 1)
-    task = Task("k", "", tries=5, tried=3, epoch=3, error=trouble, set_aside=trouble)
+    task = Task(
+        "k",
+        "",
+        starts=FIVE,
+        start="3/1",
+        epoch=3,
+        error=trouble,
+        set_aside=trouble,
+    )
     store.create(KEY, body_of(task))
 
 
@@ -72,7 +82,7 @@ class SomebodyIsFirst(ForwardingStore):
     """Just before this release, another one: a node has claimed and started the task since."""
 
     def replace(self, key: str, body: JsonObject, version: Version, **options: int) -> Version:
-        running = Task("k", "", holder="s", epoch=4, tries=1, tried=4)
+        running = Task("k", "", holder="s", epoch=4, starts=("4/1",), start="4/1")
         found = self.behind.get(key)
         assert found is not None
         if found.version == version:
@@ -85,7 +95,7 @@ def test_a_release_that_comes_second_does_not_touch_a_running_task(store: Docume
 
     release_task(SomebodyIsFirst(store), NAME, "fixed", SystemAmbient())
 
-    assert (task(store).holder, task(store).tries, task(store).tried) == ("s", 1, 4)
+    assert (task(store).holder, task(store).tries, task(store).start) == ("s", 1, "4/1")
 
 
 class RemovedMeanwhile(ForwardingStore):

@@ -18,6 +18,8 @@ from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore, Shelf
 from headgate.testing.planted import ForwardingStore
 
+FIVE = ("1/1", "1/2", "2/1", "2/2", "3/1")
+
 TERM = 30_000
 NOW = 10**12
 
@@ -108,7 +110,7 @@ def test_members_and_leader_with_their_ages(world: World) -> None:
 def test_a_task_in_progress_has_a_holder_an_epoch_and_an_age(world: World) -> None:
     world.joins("a")
     world.leads("a")
-    world.has_task(7, holder="a", epoch=2, since_ms=NOW - 3_000, tries=1)
+    world.has_task(7, holder="a", epoch=2, since_ms=NOW - 3_000, starts=("2/1",))
 
     task = one(world.status())
 
@@ -130,7 +132,7 @@ def test_a_task_set_aside_needs_a_person(world: World) -> None:
     world.joins("a")
     world.leads("a")
     trouble = Trouble("it is broken", "node-a", NOW - 1_000)
-    world.has_task(3, epoch=5, tries=5, error=trouble, set_aside=trouble)
+    world.has_task(3, epoch=5, starts=FIVE, error=trouble, set_aside=trouble)
 
     status = world.status()
 

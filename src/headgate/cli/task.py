@@ -26,7 +26,7 @@ def release(
         str, typer.Argument(metavar="TASK", help="FEED/NUMBER, as `headgate status` shows it.")
     ],
     store: StoreUrl,
-    reason: Annotated[str, typer.Option(help="Why it may be tried again; goes to the log.")],
+    reason: Annotated[str, typer.Option(help="Why it may be tried again; is kept with the task.")],
     namespace: Namespace = "default",
 ) -> None:
     """Give a task that was set aside back to the nodes, with all its tries.

@@ -97,9 +97,13 @@ class Desk:
                 if held.is_in_hand:
                     self._leaving[key] = held
 
-    def drop_all(self) -> None:
-        for key in self.keys():
+    def drop_all(self) -> dict[str, str]:
+        """What is lost, with the start that was under way, if there was one."""
+        with self._lock:
+            under_way = {key: held.task.value.start for key, held in self._held.items()}
+        for key in under_way:
             self.drop(key)
+        return {key: start for key, start in under_way.items() if start}
 
     def take_off(self, key: str) -> Held | None:
         """For giving it back; in the taker's hand until it lets go. None: a worker has it in hand,

@@ -4,6 +4,9 @@ It looks at the documents when something under `cluster/` was written, and not o
 node asks nothing, whatever the number of tasks.
 """
 
+from contextlib import suppress
+from functools import partial
+
 from headgate.ambient import Ambient
 from headgate.cluster.claims import FAR_MS, Claims
 from headgate.cluster.desk import Desk
@@ -11,8 +14,11 @@ from headgate.cluster.leader import Leader
 from headgate.cluster.membership import Membership
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import CLUSTER, Picture, drain_key, read_picture
+from headgate.cluster.rights import change
 from headgate.cluster.settling import Settling
+from headgate.cluster.tasks import Task, taken_back
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
+from headgate.errors import Fenced
 from headgate.store import PAGE_DOCUMENTS_MAX, DocumentStore, Mark
 
 REFRESH_MS = 250  # between the starts of two listings, at least
@@ -71,6 +77,7 @@ class Steward:
         self._is_stale = self._is_new = True
         self._refresh_due_ms = 0
         self._is_draining = False
+        self._lost_starts: dict[str, str] = {}  # of a session that is over, by task
         self.nudge = Nudge()  # wakes this loop
         for other in (written, changed, desk.changed):
             other.on_give(self.nudge.give)
@@ -96,7 +103,7 @@ class Steward:
         now_ms = self._ambient.monotonic_ms()
         session = self._trust.session
         if session != self._session:
-            self._desk.drop_all()
+            self._lost_starts |= self._desk.drop_all()
             self._claims.replan()
             self._session = session or ""
             self._is_seen = False
@@ -118,6 +125,7 @@ class Steward:
         if not self._is_seen or (self._is_stale and now_ms >= self._refresh_due_ms):
             self._picture = self._refresh(store)
             self._is_seen = True
+        self._take_starts_back(store)
         picture, look = self._picture, self._membership.look
         outcomes, on_desk = self._desk.outcomes()
         for outcome in outcomes:
@@ -146,6 +154,14 @@ class Steward:
         refresh_ms = self._refresh_due_ms if self._is_stale else now_ms + FAR_MS
         settle_ms = settled_ms if settled_ms > now_ms else now_ms + FAR_MS
         return min(lead_ms, claim_ms, refresh_ms, settle_ms)
+
+    def _take_starts_back(self, store: DocumentStore) -> None:
+        """This node lost its session and lives: what it had begun did not bring it down."""
+        while self._lost_starts:
+            key, start = next(iter(self._lost_starts.items()))
+            with suppress(Fenced):  # removed by now
+                change(store, key, Task, partial(taken_back, start=start))
+            del self._lost_starts[key]
 
     def _refresh(self, store: DocumentStore) -> Picture:
         start_ms = self._ambient.monotonic_ms()

@@ -8,8 +8,9 @@
 "In progress" is not a state: it is an outstanding task whose holder's session lives.
 
 **Tries** are counted when the work starts, not when it fails: a task that takes its whole node down
-can say nothing afterwards. Who gives a task back in good order takes its try back; a task that ran
-well for a while is forgiven all of them.
+can say nothing afterwards. Who gives a task back in good order takes its start back, and so does a
+node that lost its session and lives: an outage of the store is no fault of the task. A task that
+ran well for a while is forgiven all of them.
 
 The pure functions here say what a document should become; `rights.change` writes it. Whoever is not
 the holder any more gets Fenced (invariant 3).
@@ -54,11 +55,15 @@ class Task:
     holder: str = ""
     epoch: Whole = 0
     since_ms: Whole = 0  # wall time of its holder, when it claimed it: for people
-    tries: Whole = 0  # starts that came to no good end
-    tried: Whole = 0  # the epoch whose start is counted
+    starts: tuple[str, ...] = ()  # that came to no good end, or to none yet: EPOCH/NUMBER
+    start: str = ""  # the one of them that is under way
     error: Trouble | None = None  # of the last failure
     set_aside: Trouble | None = None
     format: Literal[1] = 1
+
+    @property
+    def tries(self) -> int:
+        return len(self.starts)
 
     @property
     def is_claimable(self) -> bool:
@@ -121,23 +126,37 @@ def claimed_task(task: Task, session: str, is_over: Callable[[str], bool], at_ms
 
 
 def given_back(task: Task, session: str, epoch: int) -> Task:
-    """Free again, in good order: this start does not count."""
+    """Free again, in good order: the start under way does not count."""
     if not is_held_by(task, session, epoch):
         return task
-    tries = task.tries - 1 if task.tried == epoch else task.tries
-    return replace(task, holder="", tries=tries, tried=0)
+    return replace(taken_back(task, task.start), holder="")
+
+
+def taken_back(task: Task, start: str) -> Task:
+    """Without that start: its node lost the session, but did not end by it. Whoever holds the task
+    by now is not concerned."""
+    left = tuple(one for one in task.starts if one != start)
+    return replace(task, starts=left, start="" if task.start == start else task.start)
 
 
 def started(key: str, task: Task, session: str, epoch: int) -> Task:
     """With this start counted, once for each holder and failure. Raises Fenced."""
     check_held(key, task, session, epoch)
-    return task if task.tried == epoch else replace(task, tries=task.tries + 1, tried=epoch)
+    if is_start_of(task.start, epoch):
+        return task
+    number = 1 + sum(is_start_of(one, epoch) for one in task.starts)
+    start = f"{epoch}/{number}"
+    return replace(task, starts=(*task.starts, start), start=start)
+
+
+def is_start_of(start: str, epoch: int) -> bool:
+    return start.startswith(f"{epoch}/")
 
 
 def proved_well(key: str, task: Task, session: str, epoch: int) -> Task:
     """Forgiven its earlier tries. Raises Fenced."""
     check_held(key, task, session, epoch)
-    return replace(task, tries=0, tried=0, error=None)
+    return replace(task, starts=(), start="", error=None)
 
 
 def finished(key: str, task: Task, session: str, epoch: int) -> Task:
@@ -145,7 +164,7 @@ def finished(key: str, task: Task, session: str, epoch: int) -> Task:
     if task.state == "done" and task.epoch == epoch:
         return task
     check_held(key, task, session, epoch)
-    return replace(task, state="done", holder="", tries=0, tried=0)
+    return replace(task, state="done", holder="", starts=(), start="")
 
 
 def failed(key: str, task: Task, session: str, epoch: int, trouble: Trouble) -> Task:
@@ -154,7 +173,7 @@ def failed(key: str, task: Task, session: str, epoch: int, trouble: Trouble) -> 
         return task
     check_held(key, task, session, epoch)
     if task.tries < FAILED_TRIES_MAX:
-        return replace(task, error=trouble, tried=0)
+        return replace(task, error=trouble, start="")
     return put_aside(key, replace(task, error=trouble), session, epoch, trouble)
 
 
@@ -163,11 +182,11 @@ def put_aside(key: str, task: Task, session: str, epoch: int, trouble: Trouble) 
     if task.set_aside == trouble:
         return task
     check_held(key, task, session, epoch)
-    return replace(task, holder="", set_aside=trouble)
+    return replace(task, holder="", start="", set_aside=trouble)
 
 
 def released_by_person(task: Task, said: Trouble | None = None) -> Task:
     """Given back to the automatic flow, with all its tries; what the person said stays with it."""
     if task.set_aside is None:
         return task
-    return replace(task, set_aside=None, tries=0, tried=0, error=said or task.error)
+    return replace(task, set_aside=None, starts=(), start="", error=said or task.error)

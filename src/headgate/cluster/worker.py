@@ -26,6 +26,7 @@ from headgate.cluster.tasks import (
     feed_and_number,
     finished,
     given_back,
+    is_start_of,
     payload_of,
     proved_well,
     put_aside,
@@ -169,7 +170,7 @@ class Worker:
             self._desk.let_go(held, None)
             return False
         before = held.task.value
-        if before.tries >= FAILED_TRIES_MAX and before.tried != held.epoch:
+        if before.tries >= FAILED_TRIES_MAX and not is_start_of(before.start, held.epoch):
             words = f"its node ended {before.tries} times while it ran"
             if before.error is not None:
                 words += f"; the last error before: {before.error.words}"

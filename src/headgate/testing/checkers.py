@@ -227,12 +227,12 @@ class RemovedStaysRemoved:
         was_removed = call.subject in self._removed
         if call.method == "delete":
             self._removed.add(call.subject)
-        elif was_removed and call.method == "replace" and body_of(call).get("tried"):
+        elif was_removed and call.method == "replace" and body_of(call).get("start"):
             self.violations.append(f"{event.machine} started {call.subject}, which was removed")
 
 
 class TriesEnd:
-    """No task is started more often than its tries allow: it is set aside."""
+    """No task has more starts that came to nothing than its tries allow: it is set aside."""
 
     name = "tries"
     sees = (Happening.ACTED,)
@@ -240,29 +240,16 @@ class TriesEnd:
 
     def __init__(self) -> None:
         self.violations: list[str] = []
-        self._starts: dict[str, int] = {}
-        self._tried: dict[str, object] = {}
 
     def see(self, event: Event) -> None:
         call = event.call
-        if isinstance(event.outcome, Exception):
+        if isinstance(event.outcome, Exception) or call is None or call.method != "replace":
             return
-        if call is None or call.method != "replace":
-            return
-        key = call.subject
-        if not key.startswith("cluster/tasks/"):
-            return
-        body = body_of(call)
-        tried = body.get("tried")
-        if tried and tried != self._tried.get(key):
-            self._starts[key] = self._starts.get(key, 0) + 1
-            if self._starts[key] > FAILED_TRIES_MAX:
-                self.violations.append(
-                    f"{event.machine} started {key} for the {self._starts[key]}th time"
-                )
-        elif not tried and not body.get("error"):
-            self._starts[key] = 0  # given back in good order, or released
-        self._tried[key] = tried
+        starts = body_of(call).get("starts")
+        if isinstance(starts, list) and len(starts) > FAILED_TRIES_MAX:
+            self.violations.append(
+                f"{event.machine} started {call.subject} for the {len(starts)}th time"
+            )
 
 
 def watch(simulation: Simulation, watching: Sequence[Checker]) -> None:

@@ -98,8 +98,8 @@ def _describe(call: Call, owners: Mapping[str, str]) -> str:
     steps = body.get("steps")
     if isinstance(steps, list):
         said.append(f"{len(steps)} steps")
-    if body.get("tries"):
-        said.append(f"try {body['tries']}")
+    if body.get("start"):
+        said.append(f"start {body['start']}")
     if body.get("state") == "done":
         said.append("done")
     if body.get("set_aside"):

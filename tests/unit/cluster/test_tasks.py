@@ -27,6 +27,7 @@ from headgate.cluster.tasks import (
     released_by_person,
     shown,
     started,
+    taken_back,
     task_key,
 )
 from headgate.errors import Conflict, Corrupt, Fenced, Invalid
@@ -48,8 +49,8 @@ tasks = st.builds(
     holder=st.sampled_from(["", "a", "b"]),
     epoch=st.integers(1, 4),
     since_ms=st.just(0),
-    tries=st.integers(1, FAILED_TRIES_MAX + 1),
-    tried=st.integers(0, 4),
+    starts=st.sampled_from([(), ("1/1",), ("1/1", "2/1"), ("1/1", "1/2", "2/1", "3/1", "4/1")]),
+    start=st.sampled_from(["", "1/1", "2/1", "4/1"]),
     error=troubles,
     set_aside=troubles,
 )
@@ -153,7 +154,7 @@ def test_who_gives_it_back_in_good_order_takes_its_try_back() -> None:
     running = started(KEY, held(), "a", 1)
     back = given_back(running, "a", 1)
     assert back == replace(FREE, epoch=1, since_ms=5)
-    never_started = given_back(held(replace(FREE, tries=2)), "a", 1)
+    never_started = given_back(held(replace(FREE, starts=("1/1", "2/1"))), "a", 1)
     assert never_started.tries == 2  # those before it stay
 
 
@@ -166,7 +167,7 @@ def test_what_another_holds_is_not_given_back() -> None:
 def test_a_task_that_ran_well_is_forgiven() -> None:
     ill = failed(KEY, started(KEY, held(), "a", 1), "a", 1, TROUBLE)
     well = proved_well(KEY, started(KEY, ill, "a", 1), "a", 1)
-    assert (well.tries, well.tried, well.error) == (0, 0, None)
+    assert (well.tries, well.start, well.error) == (0, "", None)
     assert well.holder == "a"
 
 
@@ -202,7 +203,7 @@ def test_a_person_gives_it_all_its_tries_again() -> None:
     aside = put_aside(KEY, started(KEY, held(), "a", 1), "a", 1, TROUBLE)
     back = released_by_person(aside)
     assert back.is_claimable
-    assert (back.tries, back.tried, back.epoch) == (0, 0, 1)
+    assert (back.tries, back.start, back.epoch) == (0, "", 1)
     assert released_by_person(back) == back
 
 
@@ -244,3 +245,14 @@ def test_inv3_asked_twice_nothing_more_changes_and_no_epoch_falls(
         assert once.epoch == task.epoch + 1
     if task.state == "done":
         assert once.state == "done"
+
+
+def test_a_node_that_lives_takes_back_the_start_of_its_lost_session() -> None:
+    lost = started(KEY, held(FREE), "a", 1)
+    by_other = started(KEY, claimed_task(lost, "b", over, 0), "b", 2)
+    assert by_other.starts == ("1/1", "2/1")
+
+    again = taken_back(by_other, "1/1")
+
+    assert (again.starts, again.start, again.holder) == (("2/1",), "2/1", "b")
+    assert taken_back(again, "1/1") == again

@@ -24,6 +24,8 @@ from headgate.store.codec import body_of
 from headgate.testing.faults import Harm, Point, Scripted, wrap
 from headgate.testing.manual import ManualAmbient, manual_store
 
+FIVE = ("1/1", "1/2", "2/1", "2/2", "3/1")
+
 KEY = task_key("demo", 0)
 FAR = 10**9
 Piece = int | None | BaseException
@@ -105,7 +107,7 @@ class Bench:
 def test_a_task_is_started_counted_done_and_off_the_desk() -> None:
     bench = Bench(1_000_500, None)
     bench.run()
-    assert (bench.task.tries, bench.task.tried, bench.task.holder) == (1, 1, "mine")
+    assert (bench.task.starts, bench.task.start, bench.task.holder) == (("1/1",), "1/1", "mine")
     (assignment,) = bench.kind.assignments
     assert (assignment.key, assignment.payload) == (KEY, b"payload")
     assert (assignment.epoch, assignment.node) == (1, "node-1")
@@ -213,7 +215,7 @@ def test_a_payload_that_cannot_be_read_is_a_failure() -> None:
 
 
 def test_a_task_whose_nodes_died_five_times_is_set_aside_without_a_start() -> None:
-    task = replace(new_task(Order("scripted", b"")), tries=FAILED_TRIES_MAX, tried=0)
+    task = replace(new_task(Order("scripted", b"")), starts=FIVE)
     bench = Bench(task=task)
     bench.run()
     assert bench.kind.ticks == 0
@@ -225,7 +227,12 @@ def test_what_failed_before_is_told_too() -> None:
     bench = Bench(ValueError("first"))
     bench.run()
     bench.desk.drop_all()
-    change(bench.behind, KEY, Task, lambda task: replace(task, holder="", tries=5))
+    change(
+        bench.behind,
+        KEY,
+        Task,
+        lambda task: replace(task, holder="", starts=FIVE),
+    )
     bench.hold("mine again")
     bench.run()
     assert bench.task.set_aside is not None
