@@ -14,6 +14,11 @@ means, and the next command.
 """
 
 
+class Ended(BaseException):
+    """The process is over: a simulation ends one so. Nobody catches this, not even the places that
+    catch everything else."""
+
+
 class HeadgateError(Exception):
     """The common base: whoever wants to catch all of ours, and nothing else, catches this."""
 

@@ -106,8 +106,7 @@ class Node:
             self.errors[name] += 1
             group = type(error).__name__
             log.warning("loop.failed", extra={"loop": name, "group": group, "why": str(error)})
-        except Exception:
-            # A bug, and it is shown; but it must not end a loop for ever.
+        except BaseException:
             self.errors[name] += 1
             log.exception("loop.bug", extra={"loop": name})
         return self._ambient.monotonic_ms() + int(RETRY_MS * (1 + self._ambient.random()))

@@ -189,6 +189,7 @@ class CloseWhatIsOver:
         for _ in range(TURNS_MAX):
             if not watcher.look().members:
                 return
+            world.ambient.pass_ms(TERM_MS // 2)  # who has just come doubts the store's clock
 
     def recover(self, world: World, stage: Stage) -> None:
         self.act(world, stage)

@@ -16,13 +16,14 @@ from headgate.cluster.picture import Picture
 from headgate.cluster.planner import Item, Plan, Seat, plan
 from headgate.cluster.rights import change, read
 from headgate.cluster.settling import Settling
-from headgate.cluster.tasks import Task, claimed_task, given_back
-from headgate.errors import Conflict, Fenced
+from headgate.cluster.tasks import KeptTask, Task, claimed_task, given_back
+from headgate.errors import Conflict, Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
 
 PAUSE_MS = 10  # at most, between two moves
 REFUSED_MS = 250  # before the next plan, if a claim was refused: what we saw was too old
 FRESH_MS = 10_000  # work that was begun later than this is not interrupted
+UNUSABLE_MS = 60_000  # before a damaged task is looked at again
 FAR_MS = 3_600_000
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ class Claims:
         self._is_planned = self._is_matched = False
         self._replan_ms = 0
         self._was_refused = False
+        self._is_for_draining = False
+        self._unusable: dict[str, int] = {}  # tasks that cannot be claimed, and until when
         self._over: set[str] = set()  # sessions that are over stay over
 
     def replan(self) -> None:
@@ -62,6 +65,9 @@ class Claims:
         now_ms = self._ambient.monotonic_ms()
         self._match_desk(store, session, picture, on_desk, now_ms)
         settled_ms = self._settling.settled_ms
+        if self._is_for_draining != is_draining:
+            self._is_for_draining = is_draining
+            self.replan()  # a plan made while the drain was asked for
         if not self._is_planned:
             if now_ms < settled_ms and not is_draining:
                 return settled_ms
@@ -103,7 +109,7 @@ class Claims:
                 key in fresh,
             )
             for key, task in picture.tasks.items()
-            if task.value.is_claimable
+            if task.value.is_claimable and now_ms >= self._unusable.get(key, now_ms)
         ]
         seats = [
             Seat(
@@ -161,6 +167,12 @@ class Claims:
             if current is not None:
                 picture.tasks[key] = current
             return
+        except (Corrupt, Invalid) as error:
+            # This one, or the session of its holder, is damaged: the others go on.
+            log.error("task.unusable", extra={"task": key, "why": str(error)})
+            self._unusable[key] = now_ms + UNUSABLE_MS
+            self.replan()
+            return
         except Fenced:
             if key not in picture.tasks or read(store, key, Task) is not None:
                 raise
@@ -173,13 +185,24 @@ class Claims:
     def _give_back(self, store: DocumentStore, session: str, picture: Picture, key: str) -> None:
         held = self._desk.take_off(key)
         if held is None:
-            return  # in a worker's hand, who gives it back; or gone
-        kept = None
+            self._was_refused = True  # in a worker's hand, who gives it back; or gone
+            return
+
+        def give_back() -> KeptTask:
+            return change(store, key, Task, lambda task: given_back(task, session, held.epoch))
+
         try:
-            kept = change(store, key, Task, lambda task: given_back(task, session, held.epoch))
-            picture.tasks[key] = kept
-        finally:
-            self._desk.let_go(held, kept)
+            kept = give_back()
+        except (Unavailable, OutcomeUnknown):
+            # It may still happen: nothing else is done with this task until it is known.
+            held.report, held.is_returning = give_back, True
+            self._desk.put_back(held, self._ambient.monotonic_ms())
+            raise
+        except BaseException:
+            self._desk.let_go(held, None)
+            raise
+        picture.tasks[key] = kept
+        self._desk.let_go(held, kept)
         log.info("task.given_back", extra={"task": key, "epoch": held.epoch})
 
     def _is_over(self, session: str) -> bool:

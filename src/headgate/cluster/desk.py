@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from headgate.cluster import Work
 from headgate.cluster.nudge import Nudge
-from headgate.cluster.tasks import KeptTask, Trouble
+from headgate.cluster.tasks import KeptTask, Trouble, is_start_of
 
 Report = Callable[[], KeptTask]
 
@@ -36,6 +36,7 @@ class Held:
     trouble: Trouble | None = None
     is_in_hand: bool = False
     is_wanted_back: bool = False
+    is_returning: bool = False  # the report gives it back: whoever comes next may tell it
     is_dropped: bool = False
 
     @property
@@ -100,10 +101,10 @@ class Desk:
     def drop_all(self) -> dict[str, str]:
         """What is lost, with the start that was under way, if there was one."""
         with self._lock:
-            under_way = {key: held.task.value.start for key, held in self._held.items()}
-        for key in under_way:
+            starts = {key: (held.task.value.start, held.epoch) for key, held in self._held.items()}
+        for key in starts:
             self.drop(key)
-        return {key: start for key, start in under_way.items() if start}
+        return {key: start for key, (start, epoch) in starts.items() if is_start_of(start, epoch)}
 
     def take_off(self, key: str) -> Held | None:
         """For giving it back; in the taker's hand until it lets go. None: a worker has it in hand,
@@ -112,7 +113,7 @@ class Desk:
             held = self._held.get(key)
             if held is None:
                 return None
-            if held.is_in_hand or held.report is not None:
+            if held.is_in_hand or (held.report is not None and not held.is_returning):
                 held.is_wanted_back = True
                 return None
             held.is_in_hand = True
@@ -139,6 +140,8 @@ class Desk:
             held.is_in_hand = False
             held.due_ms = due_ms
             was_leaving = self._leaving.pop(held.key, None) is not None
+            if not held.is_dropped:
+                self._held.setdefault(held.key, held)  # it had been taken off
         self.due.give()
         if was_leaving:
             self.changed.give()  # its name is free again

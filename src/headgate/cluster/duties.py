@@ -103,8 +103,8 @@ class Duties:
         """Finish what is in hand, give everything back, take nothing new."""
         if not self.steward.is_draining:
             self.steward.drain()
-            self.desk.due.give()
-            self.membership.renew_now()  # others plan without us from then on
+        self.desk.due.give()
+        self.membership.renew_now()  # others plan without us from then on
 
     @property
     def is_drained(self) -> bool:

@@ -10,6 +10,7 @@ brings its document back; but its number is among the removed, and whoever claim
 *after* its claim, before it starts. Without that, a task could be done twice.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -37,7 +38,8 @@ def feed_key(feed: str) -> str:
 
 
 def is_removed(state: FeedState, number: int) -> bool:
-    return any(first <= number < end for first, end in state.removed)
+    place = bisect_right(state.removed, number, key=lambda span: span[0])
+    return place > 0 and number < state.removed[place - 1][1]
 
 
 def led(name: str, epoch: int, state: FeedState) -> FeedState:

@@ -10,13 +10,13 @@ epoch into the documents it leads, and acts on what they then contained.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 from headgate.ambient import Ambient
-from headgate.cluster import Feed, Look, Presence
+from headgate.cluster import Feed, Look, Order, Presence
 from headgate.cluster.claims import FAR_MS
 from headgate.cluster.feeds import (
     FeedState,
@@ -28,8 +28,16 @@ from headgate.cluster.feeds import (
 from headgate.cluster.picture import LEADER, Picture
 from headgate.cluster.rights import Kept, Right, change, claimed, create_if_absent, read, released
 from headgate.cluster.roster import ROSTER, Roster, entries
-from headgate.cluster.tasks import OPEN_TASKS_MAX, KeptTask, feed_and_number, new_task, task_key
-from headgate.errors import Conflict, Fenced
+from headgate.cluster.tasks import (
+    OPEN_TASKS_MAX,
+    KeptTask,
+    Task,
+    Trouble,
+    feed_and_number,
+    new_task,
+    task_key,
+)
+from headgate.errors import Conflict, Corrupt, Fenced, Invalid
 from headgate.store import DocumentStore
 
 BATCH = 25  # tasks created or removed between two looks: a leader claims its share, too
@@ -45,6 +53,7 @@ class Leader:
         self._ambient = ambient
         self._epoch: int | None = None  # while this node is the leader, and has taken office
         self._states: dict[str, Kept[FeedState]] = {}  # by feed
+        self._asked_ms: dict[str, int] = {}  # when to ask a feed again
         self._over_since_ms: dict[str, int] = {}
         self._is_removing = True  # more than a batch at the last step, or never looked
 
@@ -72,18 +81,38 @@ class Leader:
             return now_ms + FAR_MS
         if not self._is_leader(store, session, picture, look):
             return now_ms + FAR_MS
-        assert self._epoch is not None  # noqa: S101 - for the type checker
+        epoch = self._epoch
+        if epoch is None:
+            return now_ms
         if is_settled:  # before, the last roster tells others whom to wait for
-            self._keep_roster(store, self._epoch, picture, look)
-        self._tidy(store, picture, look, now_ms)
-        is_busy = False
+            self._spared("roster", lambda: self._keep_roster(store, epoch, picture, look))
+        self._spared("tidying", lambda: self._tidy(store, picture, look, now_ms))
         is_new |= self._is_removing
+        is_busy = False
         for feed in self._feeds:
-            if is_new:
-                is_busy |= self._remove(store, feed, self._epoch, picture)
-            is_busy |= self._create(store, feed, self._epoch, picture)
+            tend = partial(self._tend, store, feed, epoch, picture, is_new=is_new)
+            is_busy |= bool(self._spared(f"feed {feed.name}", tend))
         self._is_removing = is_busy
         return now_ms if is_busy else now_ms + FEED_MS
+
+    def _spared(self, what: str, chore: Callable[[], bool | None]) -> bool | None:
+        """Something damaged or too large concerns only the chore that meets it."""
+        try:
+            return chore()
+        except (Corrupt, Invalid) as error:
+            log.error("leader.chore_failed", extra={"what": what, "why": str(error)})
+            return False
+
+    def _tend(
+        self, store: DocumentStore, feed: Feed, epoch: int, picture: Picture, *, is_new: bool
+    ) -> bool:
+        """Whether there is more to do at once."""
+        if feed.name not in self._states:
+            key = feed_key(feed.name)
+            create_if_absent(store, key, FeedState())
+            self._states[feed.name] = change(store, key, FeedState, partial(led, feed.name, epoch))
+        is_busy = is_new and self._remove(store, feed, epoch, picture)
+        return self._create(store, feed, epoch, picture) or is_busy
 
     def _is_leader(self, store: DocumentStore, session: str, picture: Picture, look: Look) -> bool:
         if picture.leader is None:
@@ -111,16 +140,12 @@ class Leader:
                 return False
             picture.leader = right
         if right.value.epoch != self._epoch:
-            self._take_office(store, right.value.epoch)
+            self._take_office(right.value.epoch)
         return True
 
-    def _take_office(self, store: DocumentStore, epoch: int) -> None:
-        self._states = {}
-        for feed in self._feeds:
-            key = feed_key(feed.name)
-            create_if_absent(store, key, FeedState())
-            self._states[feed.name] = change(store, key, FeedState, partial(led, feed.name, epoch))
-        create_if_absent(store, ROSTER, Roster())
+    def _take_office(self, epoch: int) -> None:
+        self._states = {}  # each is taken over, with this epoch, before it is used
+        self._asked_ms = {}
         self._epoch = epoch
         log.info("leader.elected", extra={"epoch": epoch})
 
@@ -136,6 +161,8 @@ class Leader:
 
     def _keep_roster(self, store: DocumentStore, epoch: int, picture: Picture, look: Look) -> None:
         wanted = Roster(epoch, entries(look.members))
+        if picture.roster is None:
+            create_if_absent(store, ROSTER, Roster())
         if picture.roster is not None and picture.roster.value == wanted:
             return
 
@@ -164,12 +191,12 @@ class Leader:
         """Push, then mark: a crash in between creates the same name again, and finds it there."""
         state = self._states[feed.name]
         room = OPEN_TASKS_MAX - len(picture.tasks)
-        orders = feed.wanted(state.value.next, min(BATCH, room)) if room > 0 else ()
+        orders = self._ask(feed, state.value.next, min(BATCH, room))
         if not orders:
             return False
         first = state.value.next
         for number, order in enumerate(orders, first):
-            push(store, feed.name, number, new_task(order))
+            push(store, feed.name, number, self._task_of(order))
         self._states[feed.name] = change(
             store,
             state.key,
@@ -177,7 +204,31 @@ class Leader:
             lambda found: with_next(feed.name, found, epoch, first + len(orders)),
             state,
         )
-        return len(orders) == BATCH
+        return len(orders) >= BATCH
+
+    def _ask(self, feed: Feed, first: int, limit: int) -> tuple[Order, ...]:
+        """Not more often than is polite, once it has nothing."""
+        now_ms = self._ambient.monotonic_ms()
+        if limit <= 0 or now_ms < self._asked_ms.get(feed.name, now_ms):
+            return ()
+        try:
+            orders = feed.wanted(first, limit)
+        except Exception as error:  # noqa: BLE001 - somebody else's code: it fails for itself
+            log.warning("feed.failed", extra={"feed": feed.name, "why": str(error)})
+            orders = ()
+        if not orders:
+            self._asked_ms[feed.name] = now_ms + FEED_MS
+        return orders
+
+    def _task_of(self, order: Order) -> Task:
+        """What cannot be a task takes its place, set aside: the inputs behind it must go on."""
+        try:
+            return new_task(order)
+        except Invalid as error:
+            at_ms = self._ambient.wall_ns() // 1_000_000
+            return Task(
+                order.kind, "", order.labels, set_aside=Trouble(str(error), "leader", at_ms)
+            )
 
     def _remove(self, store: DocumentStore, feed: Feed, epoch: int, picture: Picture) -> bool:
         """Mark, then delete: a document that comes back late is known by its number."""

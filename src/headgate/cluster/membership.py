@@ -15,7 +15,7 @@ from headgate.ambient import Ambient
 from headgate.cluster import Advert, Look, Member, Presence
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.trust import Trust, trusted_until_ms
-from headgate.errors import Fenced
+from headgate.errors import Corrupt, Fenced
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Membership:
     def leave(self) -> None:
         """For good. Raises Unavailable, OutcomeUnknown; leaving again is fine."""
         self._has_left = True
-        self._trust.end()
+        self._trust.end(for_good=True)
         member = self._member  # a renewal under way may find meanwhile that it is over
         if member is not None:
             self._presence.leave(member)
@@ -109,9 +109,9 @@ class Membership:
             self._member = self._presence.renew(
                 member, self._advert(), timeout_ms=self._presence.hold_ms // 3
             )
-        except Fenced:
+        except (Fenced, Corrupt) as error:  # closed, or so damaged that nobody can renew it
             self.lost += 1
-            log.warning("session.lost", extra={"session": member.session})
+            log.warning("session.lost", extra={"session": member.session, "why": str(error)})
             self._trust.end()
             self._member = None
             self._renew_due_ms = 0

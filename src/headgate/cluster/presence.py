@@ -218,10 +218,13 @@ class DocumentPresence:
     def _renew(self, session: str, advert: Advert, mine: Seen | None, deadline: Deadline) -> Member:
         """On what was last acknowledged, or on what is found if that was not the last word."""
         expire = self.clock.latest_ms(timeout_ms=deadline.left_ms()) + self._term_ms
+        renewals = 0 if mine is None else mine.session.renewals
         for _ in range(TRIES_MAX):
             if mine is None:
                 mine = self.find(session, timeout_ms=deadline.left_ms())
-            if mine is None or not mine.session.is_live:
+            if mine is None or not mine.session.is_live or mine.session.renewals < renewals:
+                # Fewer renewals than were acknowledged: closed, forgotten, and brought back by a
+                # repeated request.
                 raise self._fenced(session, mine)
             again = sessions.renewed(mine.session, advert, expire)
             try:
@@ -308,6 +311,7 @@ class DocumentPresence:
             store_ms=store_ms,
             term_ms=self._term_ms,
             chance=self._ambient.random(),
+            is_steady=self.clock.steady_ms() >= self._term_ms,
         )
 
 

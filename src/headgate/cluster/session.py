@@ -28,6 +28,7 @@ from headgate.store.names import key, parts
 
 FOLDER = "sessions"
 LEFT_MIN = 0.6  # of a term: who has less left missed a renewal
+DOUBT = 0.4  # of a term: a live session is renewed within it
 LEFT_MAX = 1.5  # of a term: who has more left did not count as we do
 
 LEFT = "left"
@@ -151,15 +152,27 @@ class Verdict:
 
 
 def verdict(
-    session: Session, *, since_ms: int, now_ms: int, store_ms: int, term_ms: int, chance: float
+    session: Session,
+    *,
+    since_ms: int,
+    now_ms: int,
+    store_ms: int,
+    term_ms: int,
+    chance: float,
+    is_steady: bool = True,
 ) -> Verdict:
     """Is this live session over, and when is it worth looking again? Values in, values out.
 
     `since_ms` and `now_ms` are the watcher's monotonic clock, `store_ms` is the store's, `chance`
-    in [0, 1) spreads the looks of many watchers.
+    in [0, 1) spreads the looks of many watchers. `is_steady`: the watcher has known the store's
+    clock for a term, and it did not jump; if not, it may be the clock that is wrong, and a session
+    is over only if it was also not renewed while this watcher looked.
     """
     left_ms = session.expire - store_ms
     still_until_ms = since_ms + term_ms
+    doubted_until_ms = since_ms + int(DOUBT * term_ms)
+    if left_ms <= 0 and not is_steady and now_ms < doubted_until_ms:
+        return Verdict(None, doubted_until_ms)
     if left_ms <= 0:
         return Verdict(EXPIRED, now_ms)
     if now_ms >= still_until_ms:

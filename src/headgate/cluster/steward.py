@@ -4,13 +4,14 @@ It looks at the documents when something under `cluster/` was written, and not o
 node asks nothing, whatever the number of tasks.
 """
 
+import logging
 from contextlib import suppress
 from functools import partial
 
 from headgate.ambient import Ambient
 from headgate.cluster.claims import FAR_MS, Claims
 from headgate.cluster.desk import Desk
-from headgate.cluster.leader import Leader
+from headgate.cluster.leader import FEED_MS, Leader
 from headgate.cluster.membership import Membership
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import CLUSTER, Picture, drain_key, read_picture
@@ -18,13 +19,16 @@ from headgate.cluster.rights import change
 from headgate.cluster.settling import Settling
 from headgate.cluster.tasks import Task, taken_back
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
-from headgate.errors import Fenced
+from headgate.errors import Corrupt, Fenced, Invalid
 from headgate.store import PAGE_DOCUMENTS_MAX, DocumentStore, Mark
 
 REFRESH_MS = 250  # between the starts of two listings, at least
 REFRESH_PAGE_MS = 20  # for each page and member: all nodes together ask for 50 pages a second
 WAIT_MS = 60_000
 LISTEN_MS = 50  # between two wake-ups, at least
+
+
+log = logging.getLogger(__name__)
 
 
 class Listener:
@@ -139,15 +143,20 @@ class Steward:
         if self._settling.see(look.members, roster, now_ms):
             self._claims.replan()
         settled_ms = self._settling.settled_ms
-        lead_ms = self._leader.step(
-            store,
-            session,
-            picture,
-            look,
-            is_new=is_new,
-            is_draining=is_draining,
-            is_settled=now_ms >= settled_ms,
-        )
+        try:
+            lead_ms = self._leader.step(
+                store,
+                session,
+                picture,
+                look,
+                is_new=is_new,
+                is_draining=is_draining,
+                is_settled=now_ms >= settled_ms,
+            )
+        except (Corrupt, Invalid) as error:
+            # Nobody leads as long as this is damaged; this node goes on with its share.
+            log.error("leader.failed", extra={"why": str(error)})
+            lead_ms = now_ms + FEED_MS
         claim_ms = self._claims.step(
             store, session, picture, look.members, on_desk, is_draining=is_draining
         )
@@ -159,7 +168,7 @@ class Steward:
         """This node lost its session and lives: what it had begun did not bring it down."""
         while self._lost_starts:
             key, start = next(iter(self._lost_starts.items()))
-            with suppress(Fenced):  # removed by now
+            with suppress(Fenced, Corrupt, Invalid):  # removed by now, or damaged
                 change(store, key, Task, partial(taken_back, start=start))
             del self._lost_starts[key]
 

@@ -18,6 +18,7 @@ from headgate.ambient import Ambient
 from headgate.store import TIMEOUT_MS, DocumentStore
 
 RESYNC_MS = 600_000
+JUMP_MS = 2_000  # more than drift does between two comparisons
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class StoreClock:
         self._ambient = ambient
         self._changing = threading.Lock()
         self._last: _Sync | None = None
+        self._steady_since_ms = ambient.monotonic_ms()
+
+    def steady_ms(self) -> int:
+        """For how long the store's clock has gone on as ours do, as far as this node saw."""
+        return self._ambient.monotonic_ms() - self._steady_since_ms
 
     def now_ms(self, *, age_ms_max: int = RESYNC_MS, timeout_ms: int = TIMEOUT_MS) -> int:
         """The store's clock shows this, or a round trip more; compared not longer ago than that."""
@@ -67,5 +73,14 @@ class StoreClock:
         store_ms = self._store.now_ms(timeout_ms=timeout_ms)
         sync = _Sync(store_ms, asked_ms, self._ambient.boot_ms())
         with self._changing:
+            if self._last is None or _has_jumped(self._last, sync):
+                self._steady_since_ms = self._ambient.monotonic_ms()
             self._last = sync
         return sync
+
+
+def _has_jumped(last: _Sync, now: _Sync) -> bool:
+    """Whether the store's clock shows what it cannot, if it went on as ours did."""
+    least_ms = last.store_ms + now.asked_ms - last.answered_ms - JUMP_MS
+    most_ms = last.store_ms + now.answered_ms - last.asked_ms + JUMP_MS
+    return not least_ms <= now.store_ms <= most_ms

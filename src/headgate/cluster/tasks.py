@@ -35,6 +35,7 @@ NUMBER_MAX = 9_999_999_999
 OPEN_TASKS_MAX = 50_000  # of one feed at a time
 FOLDER_TASKS = 1_000  # no folder of a store grows with the number of tasks
 WORDS_MAX = 2_000  # of an error
+PAYLOAD_BYTES_MAX = 600_000  # 800,000 in base64, of the million that a document may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,12 @@ def key_of_shown(name: str) -> str:
 
 
 def new_task(order: Order) -> Task:
+    """Raises Invalid: with a holder and an error it would not fit every store."""
+    if len(order.payload) > PAYLOAD_BYTES_MAX:
+        raise Invalid(
+            f"a payload of {len(order.payload):,} bytes, at most {PAYLOAD_BYTES_MAX:,} fit a task; "
+            "next: keep large things elsewhere and their place in the payload"
+        )
     return Task(order.kind, base64.b64encode(order.payload).decode("ascii"), order.labels)
 
 
@@ -129,7 +136,8 @@ def given_back(task: Task, session: str, epoch: int) -> Task:
     """Free again, in good order: the start under way does not count."""
     if not is_held_by(task, session, epoch):
         return task
-    return replace(taken_back(task, task.start), holder="")
+    ours = task.start if is_start_of(task.start, epoch) else ""  # else it is of one who died by it
+    return replace(taken_back(task, ours), holder="")
 
 
 def taken_back(task: Task, start: str) -> Task:

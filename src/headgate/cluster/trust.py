@@ -12,6 +12,7 @@ Trust is a courtesy, not a guard: a node may be paused between asking and acting
 harmless is compare-and-set.
 """
 
+import threading
 from typing import Protocol
 
 from headgate.ambient import Ambient
@@ -39,13 +40,20 @@ class Trust:
     def __init__(self, ambient: Ambient) -> None:
         self._ambient = ambient
         # One value, and every reader looks at it once: another thread may end it meanwhile.
+        self._changing = threading.Lock()
+        self._is_over = False
         self._granted: tuple[str, int] | None = None
 
     def grant(self, session: str, until_ms: int) -> None:
-        self._granted = (session, until_ms)
+        with self._changing:
+            if not self._is_over:
+                self._granted = (session, until_ms)
 
-    def end(self) -> None:
-        self._granted = None
+    def end(self, *, for_good: bool = False) -> None:
+        """`for_good`: also if a renewal that is under way says otherwise afterwards."""
+        with self._changing:
+            self._is_over |= for_good
+            self._granted = None
 
     @property
     def session(self) -> str | None:

@@ -33,7 +33,7 @@ from headgate.cluster.tasks import (
     started,
 )
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
-from headgate.errors import Conflict, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
+from headgate.errors import Conflict, Ended, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
 
 RETRY_MS = 1_000  # after the first failure; each further one waits four times as long
@@ -134,9 +134,9 @@ class Worker:
             return
         try:
             due_ms = self._work(held)
-        except (Fenced, Unavailable, OutcomeUnknown, Conflict):
+        except (Ended, Fenced, Unavailable, OutcomeUnknown, Conflict):
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of a task
+        except BaseException as error:  # noqa: BLE001 - the boundary of a task: all of it is its own
             self._fail(store, held, error)
             return
         held.trouble = None
@@ -161,7 +161,10 @@ class Worker:
                 held, payload_of(held.task), self._node, self._trust, self._is_draining
             )
             held.work = kind.start(assigned)
-        return held.work.tick()
+        due_ms = held.work.tick()
+        if due_ms is not None and not isinstance(due_ms, int):
+            raise TypeError(f"tick() returned {type(due_ms).__name__}, not a millisecond or None")
+        return due_ms
 
     def _start(self, store: DocumentStore, held: Held) -> bool:
         """Counts the try. False: there is nothing to run."""
@@ -274,11 +277,20 @@ class Worker:
         self._desk.put_back(held, self._ambient.monotonic_ms() + pause_ms)
 
     def _trouble(self, error: BaseException) -> Trouble:
-        words = f"{type(error).__name__}: {error}"
-        return Trouble(words[:WORDS_MAX], self._node, self._wall_ms())
+        return Trouble(words_of(error), self._node, self._wall_ms())
 
     def _wall_ms(self) -> int:
         return self._ambient.wall_ns() // 1_000_000
+
+
+def words_of(error: BaseException) -> str:
+    """What can be stored, whatever the error says of itself."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - somebody else's code
+        said = "it cannot say what happened"
+    words = f"{type(error).__name__}: {said}"[:WORDS_MAX]
+    return words.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def is_zombie_now(store: DocumentStore, key: str) -> bool:

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 
 from headgate.ambient import Ambient
 from headgate.cluster import Presence
-from headgate.errors import HeadgateError, Invalid, OutcomeUnknown, Unavailable
+from headgate.errors import Ended, HeadgateError, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
 
 
@@ -56,7 +56,7 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
 }
 
 
-class Crashed(BaseException):
+class Crashed(Ended):
     """The process is dead, as by kill -9: nothing of ours catches this."""
 
 

@@ -133,6 +133,7 @@ def test_a_join_that_got_through_and_was_closed_meanwhile_starts_with_a_new_id(
     with pytest.raises(OutcomeUnknown):
         place.membership.tick()
     watcher = DocumentPresence(store, ambient, term_ms=TERM)
+    watcher.look()
     ambient.pass_ms(TERM + 1)
     (closed,) = watcher.look().over
     with pytest.raises(Fenced):

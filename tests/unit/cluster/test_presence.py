@@ -11,6 +11,7 @@ from headgate.cluster import Advert, Look, Member, Presence
 from headgate.cluster import presence as room
 from headgate.cluster.presence import NUMBERS, DocumentPresence, close_over
 from headgate.cluster.session import EXPIRED, LEFT, STOOD_STILL, Seen, session_key
+from headgate.cluster.store_clock import StoreClock
 from headgate.errors import Conflict, Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import TIMEOUT_MS, Document, DocumentStore, JsonObject, Version
 from headgate.store.memory import MemoryStore, Shelf
@@ -47,6 +48,12 @@ class Hands(SystemAmbient):
 @pytest.fixture
 def store() -> DocumentStore:
     return MemoryStore(Shelf(Hands()), "test", Hands())
+
+
+@pytest.fixture(autouse=True)
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watchers that have known the store's clock for long; the others have tests of their own."""
+    monkeypatch.setattr(StoreClock, "steady_ms", lambda _: TERM)
 
 
 def present(store: DocumentStore, off_ms: int = 0) -> DocumentPresence:
@@ -363,3 +370,24 @@ def test_endless_conflicts_end_in_unavailable(store: DocumentStore) -> None:
     for call in calls:
         with pytest.raises(Unavailable, match="gave up"):
             call()
+
+
+def test_p6_a_watcher_who_does_not_know_the_clock_yet_closes_nobody_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    clock = Hands()
+    store = MemoryStore(Shelf(clock), "test", Hands())
+    node = present(store)
+    member = node.join("a", advert())
+    clock._off_ms = 2 * TERM  # the store's clock is set
+
+    watcher = present(store)
+    assert names(watcher.look()) == ["a"]
+    Hands.ms += TERM // 3
+    node.renew(member, advert())
+    assert names(watcher.look()) == ["a"]
+    Hands.ms += TERM // 3
+    assert names(watcher.look()) == ["a"]
+    Hands.ms += TERM // 2  # and now it does not renew any more
+    assert names(watcher.look()) == []

@@ -1,5 +1,6 @@
 """A worker and one task: what each way of ending means for its document."""
 
+from asyncio import CancelledError
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +19,7 @@ from headgate.cluster.tasks import (
 )
 from headgate.cluster.trust import Trust
 from headgate.cluster.worker import AGAIN_MS, IDLE_MS, RETRY_MS, RETRY_MS_MAX, WELL_MS, Worker
-from headgate.errors import Conflict, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
+from headgate.errors import Conflict, Ended, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
 from headgate.store.codec import body_of
 from headgate.testing.faults import Harm, Point, Scripted, wrap
@@ -166,12 +167,29 @@ def test_l10_what_a_task_raises_is_its_own_failure(error: BaseException) -> None
     assert bench.task.state == "done"
 
 
-def test_an_interrupt_is_no_failure_of_the_task_and_goes_on_up() -> None:
-    bench = Bench(KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
+def test_the_end_of_the_process_is_no_failure_of_the_task() -> None:
+    bench = Bench(Ended())
+    with pytest.raises(Ended):
         bench.run()
     assert bench.desk.is_empty()
     assert bench.task.error is None
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CancelledError(), KeyboardInterrupt(), GeneratorExit(), Mute(), ValueError("\ud800")],
+    ids=lambda error: type(error).__name__,
+)
+def test_l10_whatever_a_task_raises_is_its_failure_and_is_written(error: BaseException) -> None:
+    bench = Bench(error, error, error, error, error)
+    bench.run(5, RETRY_MS_MAX)
+    assert bench.task.set_aside is not None
+    assert bench.task.set_aside.words.startswith(type(error).__name__)
 
 
 def test_l10_after_five_failures_it_is_set_aside_with_longer_and_longer_pauses() -> None:
