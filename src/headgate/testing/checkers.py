@@ -38,6 +38,7 @@ def checkers(term_ms: int) -> Sequence[Checker]:
         OneActs(),
         HoldersStay(),
         RemovedStaysRemoved(),
+        StartsStay(),
         TriesEnd(),
     )
 
@@ -126,35 +127,40 @@ class TrustEnds:
 
 
 class OneActs:
-    """For each task and epoch, one process acts."""
+    """For each task and epoch one process acts, and that with one hand."""
 
     name = "one acting holder"
-    sees = (Happening.BOOTED, Happening.STARTED)
+    sees = (Happening.BOOTED, Happening.STARTED, Happening.REPLIED)
     keys = ("steps/",)
 
     def __init__(self) -> None:
         self.violations: list[str] = []
         self._boots: dict[str, int] = {}
         self._acting: dict[tuple[str, int], tuple[str, int]] = {}
+        self._under_way: dict[tuple[str, int, str], int] = {}  # the call that is not answered yet
 
     def see(self, event: Event) -> None:
+        machine, call = event.machine, event.call
         if event.happening is Happening.BOOTED:
-            self._boots[event.machine] = self._boots.get(event.machine, 0) + 1
-            return
-        call = event.call
+            self._boots[machine] = self._boots.get(machine, 0) + 1
         if call is None or call.method != "replace":
             return
-        if not call.subject.startswith("steps/"):
+        actor = (machine, self._boots.get(machine, 0))
+        hand = (*actor, call.subject)
+        if event.happening is Happening.REPLIED:
+            if self._under_way.get(hand) == event.number:
+                del self._under_way[hand]
             return
+        if hand in self._under_way:
+            self.violations.append(f"two workers of {machine} act on {call.subject} at once")
+        self._under_way[hand] = event.number
         epoch = body_of(call).get("epoch")
-        if not isinstance(epoch, int):
-            return
-        actor = (event.machine, self._boots.get(event.machine, 0))
-        other = self._acting.setdefault((call.subject, epoch), actor)
-        if other != actor:
-            self.violations.append(
-                f"{event.machine} and {other[0]} both act on {call.subject} with epoch {epoch}"
-            )
+        if isinstance(epoch, int):
+            other = self._acting.setdefault((call.subject, epoch), actor)
+            if other != actor:
+                self.violations.append(
+                    f"{machine} and {other[0]} both act on {call.subject} with epoch {epoch}"
+                )
 
 
 class HoldersStay:
@@ -229,6 +235,46 @@ class RemovedStaysRemoved:
             self._removed.add(call.subject)
         elif was_removed and call.method == "replace" and body_of(call).get("start"):
             self.violations.append(f"{event.machine} started {call.subject}, which was removed")
+
+
+class StartsStay:
+    """A start that is on record goes away with the task's good end, by its holder's long good work,
+    or by the process that made it; nobody else's: it may have died by it."""
+
+    name = "starts"
+    sees = (Happening.BOOTED, Happening.ACTED)
+    keys = ("cluster/tasks/",)
+
+    def __init__(self) -> None:
+        self.violations: list[str] = []
+        self._boots: dict[str, int] = {}
+        self._owners: dict[tuple[str, str], tuple[str, int]] = {}
+        self._before: dict[str, list[str]] = {}
+        self._aside: set[str] = set()
+
+    def see(self, event: Event) -> None:
+        machine, call = event.machine, event.call
+        if event.happening is Happening.BOOTED:
+            self._boots[machine] = self._boots.get(machine, 0) + 1
+        if call is None or call.method not in WRITES or isinstance(event.outcome, Exception):
+            return
+        key, body = call.subject, body_of(call)
+        starts = body.get("starts")
+        if not isinstance(starts, list):
+            return
+        actor = (machine, self._boots.get(machine, 0))
+        before = self._before.get(key, []) if call.method == "replace" else []
+        for start in starts:
+            if start not in before:
+                self._owners[key, start] = actor
+        is_forgiven = body.get("state") == "done" or (not starts and body.get("holder"))
+        if not is_forgiven and key not in self._aside:
+            for start in before:
+                if start not in starts and self._owners[key, start] != actor:
+                    owner = self._owners[key, start][0]
+                    self.violations.append(f"{machine} erased start {start} of {owner} at {key}")
+        self._before[key] = starts
+        (self._aside.add if body.get("set_aside") else self._aside.discard)(key)
 
 
 class TriesEnd:

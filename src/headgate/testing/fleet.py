@@ -99,7 +99,7 @@ class Fleet:
             store,
             DocumentPresence(store, ambient, term_ms=self.term_ms),
             ambient,
-            [StepsKind(store, ambient)],
+            [StepsKind(store, ambient, machine.kill)],
             [self.feed],
         )
         for loop_name, loop in duties.loops().items():
@@ -134,7 +134,7 @@ class Fleet:
         """What a person does once the reason is gone; poison stays."""
         released = 0
         for key, task in read_picture(self.store).tasks.items():
-            if task.value.set_aside is not None and int(parts(key)[-1]) not in self.feed.poison:
+            if task.value.set_aside is not None and int(parts(key)[-1]) not in self.feed.never_done:
                 change(self.store, key, Task, released_by_person)
                 released += 1
         return released

@@ -10,7 +10,17 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from headgate.cluster import claims, leader, membership, planner, presence, rights, steward, tasks
+from headgate.cluster import (
+    claims,
+    desk,
+    leader,
+    membership,
+    planner,
+    presence,
+    rights,
+    steward,
+    tasks,
+)
 from headgate.cluster import picture as pictures
 from headgate.cluster import session as sessions
 from headgate.cluster import worker as workers
@@ -137,6 +147,23 @@ def _trust_asked_once_a_tick() -> Sequence[Patch]:
     return [(workers.Assigned, "guard", guard)]
 
 
+def _start_of_the_dead_erased() -> Sequence[Patch]:
+    def given_back(task: tasks.Task, session: str, epoch: int) -> tasks.Task:
+        if not rights.is_held_by(task, session, epoch):
+            return task
+        return replace(tasks.taken_back(task, task.start), holder="")
+
+    return [(claims, "given_back", given_back), (workers, "given_back", given_back)]
+
+
+def _task_in_two_hands() -> Sequence[Patch]:
+    def take_due(self: Any, now_ms: int) -> object:
+        due = [held for held in self._held.values() if held.due_ms <= now_ms]
+        return min(due, key=lambda held: held.due_ms, default=None)
+
+    return [(desk.Desk, "take_due", take_due)]
+
+
 def _conflict_taken_as_success() -> Sequence[Patch]:
     honest = rights.write
 
@@ -162,4 +189,6 @@ BUGS: Mapping[str, Callable[[], Sequence[Patch]]] = {
     "removed task not recognised": _removed_task_not_recognised,
     "trust asked once a tick": _trust_asked_once_a_tick,
     "conflict taken as success": _conflict_taken_as_success,
+    "start of the dead erased": _start_of_the_dead_erased,
+    "task in two hands": _task_in_two_hands,
 }

@@ -43,14 +43,19 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class StepsFeed:
-    """So many tasks, each of so many steps. Some may be poison: they fail at every try."""
+    """So many tasks, each of so many steps. Poison fails at every try; a killer ends its node."""
 
     name: str
     count: int
     steps: int
     pause_ms: int = 0
     poison: frozenset[int] = frozenset()
+    killers: frozenset[int] = frozenset()
     labels: tuple[str, ...] = ()
+
+    @property
+    def never_done(self) -> frozenset[int]:
+        return self.poison | self.killers
 
     def wanted(self, first: int, limit: int) -> tuple[Order, ...]:
         last = min(self.count, first + limit)
@@ -62,6 +67,7 @@ class StepsFeed:
             "steps": self.steps,
             "pause_ms": self.pause_ms,
             "is_poison": number in self.poison,
+            "is_killer": number in self.killers,
         }
         return Order(KIND, json.dumps(settings).encode(), self.labels)
 
@@ -69,9 +75,12 @@ class StepsFeed:
 class StepsKind:
     """`headgate.cluster.Kind`: works that do one step a tick."""
 
-    def __init__(self, store: DocumentStore, ambient: Ambient) -> None:
+    def __init__(
+        self, store: DocumentStore, ambient: Ambient, die: Callable[[], None] | None = None
+    ) -> None:
         self._store = store
         self._ambient = ambient
+        self._die = die  # how a killer ends its node; without it, it is mere poison
 
     @property
     def name(self) -> str:
@@ -83,9 +92,15 @@ class StepsKind:
             steps, pause_ms = int(settings["steps"]), int(settings["pause_ms"])
             number = int(settings["input"])
             is_poison = bool(settings.get("is_poison", False))
+            is_killer = bool(settings.get("is_killer", False))
         except (ValueError, KeyError, TypeError) as error:
             raise Invalid(f"{assignment.key}: this is no payload of steps: {error}") from error
-        return StepsWork(assignment, self._store, self._ambient, number, steps, pause_ms, is_poison)
+        work = StepsWork(
+            assignment, self._store, self._ambient, number, steps, pause_ms, is_poison or is_killer
+        )
+        if is_killer and self._die is not None:
+            self._die()
+        return work
 
 
 class StepsWork:
@@ -157,7 +172,7 @@ def find_faults(feed: StepsFeed, progress: Sequence[Progress]) -> list[str]:
     faults = []
     for number in range(feed.count):
         found = by_input.get(number, [])
-        if number in feed.poison:
+        if number in feed.never_done:
             continue
         if len(found) != 1:
             faults.append(f"input {number} of {feed.name} was worked on by {len(found)} tasks")

@@ -30,6 +30,7 @@ def scenario_of(seed: int) -> Scenario:
         steps=random.randint(1, 6),
         pause_ms=random.choice([100, 1_000, 10_000]),
         poison=frozenset({0} if random.random() < 0.15 else ()),
+        killers=frozenset({1} if random.random() < 0.1 else ()),
     )
     turmoil_ms = random.choice([60_000, 120_000, 240_000])
     happenings: list[Fault | Move] = []
