@@ -53,6 +53,7 @@ class Leader:
         self._ambient = ambient
         self._epoch: int | None = None  # while this node is the leader, and has taken office
         self._states: dict[str, Kept[FeedState]] = {}  # by feed
+        self._failed: dict[str, str] = {}  # chores, with why
         self._asked_ms: dict[str, int] = {}  # when to ask a feed again
         self._over_since_ms: dict[str, int] = {}
         self._is_removing = True  # more than a batch at the last step, or never looked
@@ -100,7 +101,9 @@ class Leader:
         try:
             return chore()
         except (Corrupt, Invalid) as error:
-            log.error("leader.chore_failed", extra={"what": what, "why": str(error)})
+            if self._failed.get(what) != str(error):  # once, not at each look
+                log.error("leader.chore_failed", extra={"what": what, "why": str(error)})
+            self._failed[what] = str(error)
             return False
 
     def _tend(

@@ -248,7 +248,12 @@ class DocumentPresence:
     def _fenced(self, session: str, found: Seen | None) -> Fenced:
         with self._changing:
             self._mine.pop(session, None)
-        what = "is gone" if found is None else f"was closed: {found.session.why}"
+        if found is None:
+            what = "is gone"
+        elif found.session.is_live:
+            what = "was closed and forgotten, and brought back by a repeated request"
+        else:
+            what = f"was closed: {found.session.why}"
         return Fenced(
             f"{session_key(session)}: {what}. What it held may belong to others by now. "
             "Next: drop every right and join with a new session"

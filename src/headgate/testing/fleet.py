@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
+from headgate.cluster import Feed
 from headgate.cluster.duties import Duties, NodeSettings
 from headgate.cluster.picture import read_picture
 from headgate.cluster.presence import TERM_MS, DocumentPresence
@@ -77,9 +78,17 @@ class Outcome:
 class Fleet:
     """Booted nodes in one simulation."""
 
-    def __init__(self, simulation: Simulation, feed: StepsFeed, *, term_ms: int = TERM_MS) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        feed: StepsFeed,
+        *,
+        term_ms: int = TERM_MS,
+        more: Sequence[Feed] = (),
+    ) -> None:
         self.simulation = simulation
         self.feed = feed
+        self._more = more
         self.term_ms = term_ms
         self.store = simulation.store()
         self.duties: dict[str, Duties] = {}  # the last boot of each name
@@ -100,7 +109,7 @@ class Fleet:
             DocumentPresence(store, ambient, term_ms=self.term_ms),
             ambient,
             [StepsKind(store, ambient, machine.kill)],
-            [self.feed],
+            [*self._more, self.feed],
         )
         for loop_name, loop in duties.loops().items():
             wake = machine.run_loop(loop_name, loop.tick, partial(self._retry, machine))
