@@ -16,14 +16,13 @@ from headgate.cluster.picture import Picture
 from headgate.cluster.planner import Item, Plan, Seat, plan
 from headgate.cluster.rights import change, read
 from headgate.cluster.settling import Settling
-from headgate.cluster.tasks import KeptTask, Task, claimed_task, given_back
+from headgate.cluster.tasks import UNUSABLE_MS, KeptTask, Task, claimed_task, given_back
 from headgate.errors import Conflict, Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
 
 PAUSE_MS = 10  # at most, between two moves
 REFUSED_MS = 250  # before the next plan, if a claim was refused: what we saw was too old
 FRESH_MS = 10_000  # work that was begun later than this is not interrupted
-UNUSABLE_MS = 60_000  # before a damaged task is looked at again
 FAR_MS = 3_600_000
 
 log = logging.getLogger(__name__)
@@ -144,7 +143,7 @@ class Claims:
             seen = picture.tasks.get(key)
             if seen is None or not _is_same(seen.value, session, epoch):
                 # The picture may be older than the claim: ask before anything is dropped.
-                current = read(store, key, Task)
+                current = _read_if_sound(store, key)
                 if current is None or not _is_same(current.value, session, epoch):
                     log.info("task.dropped", extra={"task": key, "epoch": epoch})
                     self._desk.drop(key)
@@ -214,6 +213,14 @@ class Claims:
 def workers_of(member: Member) -> int:
     """How many of its workers count for the shares: none of a node that wants to stop."""
     return 0 if member.advert.is_draining else member.advert.workers
+
+
+def _read_if_sound(store: DocumentStore, key: str) -> KeptTask | None:
+    """None also of a damaged one: nobody can work on it, and the listing names it."""
+    try:
+        return read(store, key, Task)
+    except Corrupt:
+        return None
 
 
 def _is_same(task: Task, session: str, epoch: int) -> bool:

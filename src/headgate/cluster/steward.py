@@ -91,9 +91,8 @@ class Steward:
         return self._is_draining
 
     def drain(self) -> None:
-        """Gives everything back and takes nothing new, from the next tick on."""
+        """Gives everything back and takes nothing new, from the next tick on. From any thread."""
         self._is_draining = True
-        self._claims.replan()
         self.nudge.give()
 
     @property

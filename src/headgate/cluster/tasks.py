@@ -35,6 +35,7 @@ NUMBER_MAX = 9_999_999_999
 OPEN_TASKS_MAX = 50_000  # of one feed at a time
 FOLDER_TASKS = 1_000  # no folder of a store grows with the number of tasks
 WORDS_MAX = 2_000  # of an error
+UNUSABLE_MS = 60_000  # before a damaged task is looked at again
 PAYLOAD_BYTES_MAX = 600_000  # 800,000 in base64, of the million that a document may have
 
 

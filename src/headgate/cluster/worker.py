@@ -18,6 +18,7 @@ from headgate.cluster.feeds import FeedState, feed_key, is_removed
 from headgate.cluster.rights import change, read
 from headgate.cluster.tasks import (
     FAILED_TRIES_MAX,
+    UNUSABLE_MS,
     WORDS_MAX,
     KeptTask,
     Task,
@@ -33,7 +34,16 @@ from headgate.cluster.tasks import (
     started,
 )
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
-from headgate.errors import Conflict, Ended, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
+from headgate.errors import (
+    Conflict,
+    Corrupt,
+    Ended,
+    Fenced,
+    Halted,
+    Invalid,
+    OutcomeUnknown,
+    Unavailable,
+)
 from headgate.store import DocumentStore
 
 RETRY_MS = 1_000  # after the first failure; each further one waits four times as long
@@ -117,6 +127,11 @@ class Worker:
             log.warning("task.waits", extra={"task": held.key, "why": str(error)})
             held.trouble = self._trouble(error)
             self._put_back(held, AGAIN_MS)
+        except (Corrupt, Invalid) as error:
+            # Its document or its feed's is damaged: the others go on.
+            log.error("task.unusable", extra={"task": held.key, "why": str(error)})
+            held.trouble = self._trouble(error)
+            self._put_back(held, UNUSABLE_MS)
         except BaseException:
             self._desk.let_go(held, None)
             raise
