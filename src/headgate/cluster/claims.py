@@ -162,7 +162,7 @@ class Claims:
             kept = change(store, key, Task, wanted, picture.tasks.get(key))
         except Conflict:
             self._was_refused = True
-            current = read(store, key, Task)  # somebody was first
+            current = _read_if_sound(store, key)  # somebody was first
             if current is not None:
                 picture.tasks[key] = current
             return
@@ -173,7 +173,7 @@ class Claims:
             self.replan()
             return
         except Fenced:
-            if key not in picture.tasks or read(store, key, Task) is not None:
+            if key not in picture.tasks or _read_if_sound(store, key) is not None:
                 raise
             del picture.tasks[key]
             return
