@@ -23,7 +23,7 @@ from headgate.cluster import Order, claims
 from headgate.cluster.duties import NodeSettings
 from headgate.cluster.feeds import FeedState, feed_key
 from headgate.cluster.planner import Item, Plan, Seat, plan
-from headgate.cluster.presence import TERM_MS
+from headgate.cluster.session import TERM_MS
 from headgate.cluster.tasks import new_task, task_key
 from headgate.errors import HeadgateError
 from headgate.store import DocumentStore

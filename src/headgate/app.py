@@ -15,9 +15,8 @@ from headgate.cluster import session as sessions
 from headgate.cluster.duties import Duties, NodeSettings
 from headgate.cluster.ephemeral import open_presence
 from headgate.cluster.picture import Drain, drain_key
-from headgate.cluster.presence import TERM_MS
 from headgate.cluster.rights import change, create_if_absent, read
-from headgate.cluster.session import Session, session_key
+from headgate.cluster.session import TERM_MS, Session, session_key
 from headgate.cluster.tasks import WORDS_MAX, Task, Trouble, key_of_shown, released_by_person
 from headgate.errors import Corrupt, Fenced, HeadgateError, Unavailable
 from headgate.node import Node

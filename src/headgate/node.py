@@ -12,6 +12,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum
 
 from headgate.ambient import Ambient, Deadline
 from headgate.cluster.duties import Duties, Loop
@@ -21,8 +22,15 @@ RETRY_MS = 500  # after an error, with as much again by chance
 DRAIN_MS = 60_000
 LEAVE_MS = 5_000
 POLL_MS = 100
+COMPLAIN_MS = 60_000  # between two complaints about the same
 
 log = logging.getLogger(__name__)
+
+
+class Ending(Enum):
+    DRAINED = "everything is given back"
+    TIMED_OUT = "work in hand did not come to an end in time"
+    UNHEARD = "the store could not be told"
 
 
 class Node:
@@ -33,13 +41,14 @@ class Node:
         self._is_stopped = threading.Event()
         self._wakes: list[threading.Event] = []
         self.errors: Counter[str] = Counter()  # by loop
+        self._complaints: dict[str, tuple[str, int]] = {}  # by loop: what was said, and when
 
     def drain(self) -> None:
         """Asks it to stop in good order. Asking twice is fine; safe in a signal handler."""
         self._duties.drain()
 
-    def run(self, on_poll: Callable[[], None] = lambda: None) -> bool:
-        """Until it is drained. False: its time was over first, and others take what is left."""
+    def run(self, on_poll: Callable[[], None] = lambda: None) -> Ending:
+        """Until it is drained, or cannot be."""
         threads = [
             threading.Thread(  # noqa: TID251 - node is the place that starts threads
                 target=self._run_loop, args=(name, loop), name=name, daemon=True
@@ -52,28 +61,33 @@ class Node:
             on_poll()
             self._ambient.sleep_ms(POLL_MS)
         self._duties.drain()  # asked for by a document: the other loops must know, too
-        is_drained = self._wait_until_drained(on_poll)
-        self._leave()
+        ending = self._wait_until_drained(on_poll)
+        if not self._leave() and ending is Ending.DRAINED:
+            ending = Ending.UNHEARD
         self._is_stopped.set()
         for wake in self._wakes:
             wake.set()
         for thread in threads:
             if thread.name != "listener":  # it waits in the store, which is closed next
                 thread.join(POLL_MS / 1000)
-        return is_drained
+        return ending
 
-    def _wait_until_drained(self, on_poll: Callable[[], None]) -> bool:
+    def _wait_until_drained(self, on_poll: Callable[[], None]) -> Ending:
         deadline = Deadline(self._ambient, self._drain_ms)
         while not self._duties.is_drained:
             if deadline.is_over():
                 held = self._duties.desk.keys()
                 log.warning("node.drain_timed_out", extra={"held": len(held)})
-                return False
+                return Ending.TIMED_OUT
+            session = self._duties.trust.session
+            may_act = session is not None and self._duties.trust.left_ms(session) > 0
+            if not may_act and not self._duties.desk.in_hand():
+                return Ending.UNHEARD  # nothing is under way, and the store cannot be told
             on_poll()
             self._ambient.sleep_ms(POLL_MS / 5)
-        return True
+        return Ending.DRAINED
 
-    def _leave(self) -> None:
+    def _leave(self) -> bool:
         deadline = Deadline(self._ambient, LEAVE_MS)
         while True:
             try:
@@ -81,10 +95,10 @@ class Node:
             except (Unavailable, OutcomeUnknown) as error:
                 if deadline.is_over():
                     log.warning("node.could_not_leave", extra={"why": str(error)})
-                    return  # its session ends by itself, within a term
+                    return False  # its session ends by itself, within a term
                 self._ambient.sleep_ms(POLL_MS)
             else:
-                return
+                return True
 
     def _run_loop(self, name: str, loop: Loop) -> None:
         wake = threading.Event()
@@ -99,14 +113,26 @@ class Node:
 
     def _tick(self, name: str, loop: Loop) -> int:
         try:
-            return loop.tick()
+            due_ms = loop.tick()
         except Fenced as error:
             log.info("loop.fenced", extra={"loop": name, "why": str(error)})
         except HeadgateError as error:
-            self.errors[name] += 1
-            group = type(error).__name__
-            log.warning("loop.failed", extra={"loop": name, "group": group, "why": str(error)})
+            self._complain(name, error)
         except BaseException:
             self.errors[name] += 1
             log.exception("loop.bug", extra={"loop": name})
+        else:
+            if name in self._complaints:
+                del self._complaints[name]
+                log.warning("loop.recovered", extra={"loop": name})
+            return due_ms
         return self._ambient.monotonic_ms() + int(RETRY_MS * (1 + self._ambient.random()))
+
+    def _complain(self, name: str, error: HeadgateError) -> None:
+        """When it begins, when it changes, and now and then: an outage must not flood the log."""
+        self.errors[name] += 1
+        now_ms, group = self._ambient.monotonic_ms(), type(error).__name__
+        said, at_ms = self._complaints.get(name, ("", 0))
+        if said != group or now_ms >= at_ms + COMPLAIN_MS:
+            self._complaints[name] = (group, now_ms)
+            log.warning("loop.failed", extra={"loop": name, "group": group, "why": str(error)})

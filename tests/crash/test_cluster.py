@@ -16,10 +16,10 @@ from headgate.cluster.desk import Desk
 from headgate.cluster.feeds import FeedState, feed_key
 from headgate.cluster.leader import Leader
 from headgate.cluster.picture import LEADER, read_picture
-from headgate.cluster.presence import TERM_MS, DocumentPresence
+from headgate.cluster.presence import DocumentPresence
 from headgate.cluster.rights import Right, change, read
 from headgate.cluster.roster import ROSTER, Roster
-from headgate.cluster.session import EXPIRED
+from headgate.cluster.session import EXPIRED, TERM_MS
 from headgate.cluster.session import read as read_session
 from headgate.cluster.settling import Settling
 from headgate.cluster.tasks import (

@@ -22,7 +22,7 @@ from headgate.cluster.ephemeral import open_presence
 from headgate.cluster.picture import Picture, read_picture
 from headgate.cluster.trust import Trust
 from headgate.errors import Unavailable
-from headgate.node import Node
+from headgate.node import Ending, Node
 from headgate.store import DocumentStore
 from headgate.store.codec import parse
 from headgate.testing.faults import Call, Sort, wrap
@@ -138,7 +138,7 @@ class RealNode:
         )
         self.log.watch(self.duties.trust)
         self._node = Node(self.duties, ambient, drain_ms=20_000)
-        self._running: Future[bool] = in_background(self._node.run)
+        self._running: Future[Ending] = in_background(self._node.run)
 
     @property
     def session(self) -> str | None:
@@ -175,7 +175,7 @@ class RealNode:
     def stop(self) -> bool:
         """In good order; False: something was left in its hands. Stopping twice is fine."""
         self._node.drain()
-        is_drained = self._running.result(PATIENCE_S)
+        is_drained = self._running.result(PATIENCE_S) is Ending.DRAINED
         self.store.close()
         return is_drained
 

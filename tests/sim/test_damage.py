@@ -5,9 +5,8 @@ import pytest
 from headgate.cluster import Order
 from headgate.cluster.feeds import feed_key
 from headgate.cluster.picture import LEADER, read_picture
-from headgate.cluster.presence import TERM_MS
 from headgate.cluster.roster import ROSTER
-from headgate.cluster.session import session_key
+from headgate.cluster.session import TERM_MS, session_key
 from headgate.cluster.tasks import PAYLOAD_BYTES_MAX, task_key
 from headgate.testing.fleet import Fleet
 from headgate.testing.simulation import Simulation

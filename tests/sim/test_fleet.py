@@ -7,8 +7,7 @@ import pytest
 
 from headgate.cluster.duties import NodeSettings
 from headgate.cluster.picture import read_picture
-from headgate.cluster.presence import TERM_MS
-from headgate.cluster.session import FOLDER
+from headgate.cluster.session import FOLDER, TERM_MS
 from headgate.cluster.tasks import TASKS
 from headgate.testing.checkers import body_of, checkers, watch
 from headgate.testing.faults import Harm

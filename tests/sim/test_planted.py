@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from headgate.cluster.duties import NodeSettings
-from headgate.cluster.presence import TERM_MS
+from headgate.cluster.session import TERM_MS
 from headgate.testing.faults import Harm
 from headgate.testing.fleet import Act, Move, Scenario, play
 from headgate.testing.inquest import explain

@@ -19,7 +19,7 @@ from headgate.cluster.picture import LEADER, Drain, drain_key, read_picture
 from headgate.cluster.presence import DocumentPresence
 from headgate.cluster.rights import Right, read
 from headgate.errors import Fenced, Unavailable
-from headgate.node import Node
+from headgate.node import Ending, Node
 from headgate.store import DocumentStore
 from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore, Shelf
@@ -87,9 +87,9 @@ class World:
 
 
 @contextmanager
-def running(node: Node) -> Iterator[list[bool]]:
+def running(node: Node) -> Iterator[list[Ending]]:
     """Runs it in a thread of the test's; what it returned is there at the end."""
-    results: list[bool] = []
+    results: list[Ending] = []
     thread = threading.Thread(target=lambda: results.append(node.run()), daemon=True)
     thread.start()
     try:
@@ -105,7 +105,7 @@ def test_a_node_does_all_tasks_drains_and_leaves() -> None:
     node = world.node()
     with running(node) as results:
         world.wait_for(world.is_finished)
-    assert results == [True]
+    assert results == [Ending.DRAINED]
     assert find_faults(world.feed, progress(world.store)) == []
     assert world.live() == 0
     assert dict(node.errors) == {}
@@ -120,7 +120,7 @@ def test_two_nodes_share_and_the_one_that_stays_finishes() -> None:
     with running(second):
         with running(first) as results:
             world.wait_for(lambda: world.live() == 2 and bool(progress(world.store)))
-        assert results == [True]
+        assert results == [Ending.DRAINED]
         world.wait_for(world.is_finished)
     assert find_faults(world.feed, progress(world.store)) == []
 
@@ -135,7 +135,7 @@ def test_a_node_is_drained_by_a_document_and_by_asking_twice() -> None:
         world.wait_for(lambda: bool(results))
         node.drain()
         node.drain()
-    assert results == [True]
+    assert results == [Ending.DRAINED]
     tasks = read_picture(world.store).tasks.values()
     assert [(task.value.holder, task.value.tries) for task in tasks] == [("", 0), ("", 0)]
 
@@ -162,7 +162,24 @@ def test_a_drain_has_an_end_if_the_store_does_not_answer(monkeypatch: pytest.Mon
         node.drain()
         world.wait_for(lambda: bool(results))
         world.switch.is_out = False
-    assert results == [False]
+    assert results == [Ending.TIMED_OUT]
+
+
+def test_a_drain_without_a_store_ends_with_the_trust(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(node_module, "LEAVE_MS", 100)
+    world = World(StepsFeed("demo", count=0, steps=1))
+    node = world.node(drain_ms=10 * BOUND_MS)
+    with running(node) as results:
+        world.wait_for(lambda: world.live() == 1)
+        world.switch.is_out = True
+        node.drain()
+        world.wait_for(lambda: bool(results))
+        world.switch.is_out = False
+    assert results == [Ending.UNHEARD]
+    said = [one for one in caplog.records if one.message == "loop.failed"]
+    assert len(said) <= 4, "an outage floods the log"
 
 
 class OneLoop:

@@ -17,8 +17,9 @@ from headgate.cli.places import StoreUrl, command
 from headgate.cli.store import Namespace
 from headgate.cluster import Feed, Kind
 from headgate.cluster.duties import WORKERS_MAX, NodeSettings
-from headgate.cluster.presence import TERM_MS
+from headgate.cluster.session import TERM_MS
 from headgate.cluster.tasks import shown
+from headgate.node import Ending
 from headgate.store import DocumentStore
 from headgate.testing.steps import StepsFeed, StepsKind
 
@@ -77,11 +78,11 @@ def run(
         ) as joined,
     ):
         _tell_the_start(joined, own_name, place, has_feed=bool(feeds))
-        is_drained = joined.node.run(_poll(joined, signals))
+        ending = joined.node.run(_poll(joined, signals))
     if not signals.is_asked:
         console.talk().print("stopping: somebody asked for it with `headgate node drain`")
-    _tell_the_end(own_name, place, is_drained=is_drained)
-    raise typer.Exit(0 if is_drained else 1)
+    _tell_the_end(own_name, place, ending)
+    raise typer.Exit(0 if ending is Ending.DRAINED else 1)
 
 
 def _kinds(store: DocumentStore, ambient: Ambient) -> Sequence[Kind]:
@@ -154,15 +155,20 @@ def _tell_the_drain(joined: Joined) -> None:
         more = f" and {len(in_hand) - NAMES_MAX:,} more" if len(in_hand) > NAMES_MAX else ""
         names = ", ".join(shown(key) for key in in_hand[:NAMES_MAX]) + more
         words = (
-            f"stopping: finishing the step of {names or 'nothing'}, giving back all "
+            f"stopping: {f'finishing the step of {names}, ' if names else ''}giving back all "
             f"{len(held):,} tasks it holds; once more ends it at once"
         )
     console.talk().print(console.printable(words))
 
 
-def _tell_the_end(name: str, place: Place, *, is_drained: bool) -> None:
-    if is_drained:
+def _tell_the_end(name: str, place: Place, ending: Ending) -> None:
+    if ending is Ending.DRAINED:
         words = f"node {name} left: everything is given back"
+    elif ending is Ending.UNHEARD:
+        words = (
+            f"node {name} ended, and could not tell the store: its session ends by itself within a "
+            f"term, and others take over what it held; next: {command('status', place)}"
+        )
     else:
         words = (
             f"node {name} left with work in hand, which did not come to an end in time; others "

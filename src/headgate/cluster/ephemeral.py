@@ -20,7 +20,8 @@ from typing import Protocol
 
 from headgate.ambient import Ambient, Deadline
 from headgate.cluster import Advert, Look, Member, Presence
-from headgate.cluster.presence import AGAIN, TERM_MS, DocumentPresence
+from headgate.cluster.presence import AGAIN, DocumentPresence
+from headgate.cluster.session import TERM_MS
 from headgate.errors import Fenced, OutcomeUnknown, Unavailable
 from headgate.store import TIMEOUT_MS, DocumentStore
 from headgate.store.znodes import ZooKeeperStore

@@ -101,7 +101,8 @@ class Membership:
         self._member = member
         self._trusted(member, start_ms, now_ms)
         self._look_due_ms = 0
-        log.info("member.joined", extra={"number": member.number, "session": member.session})
+        level = logging.WARNING if self.lost else logging.INFO  # after a loss people want to know
+        log.log(level, "member.joined", extra={"number": member.number, "session": member.session})
 
     def _renew(self, member: Member, now_ms: int) -> None:
         start_ms = self._ambient.boot_ms()

@@ -21,7 +21,7 @@ from typing import Literal
 from headgate.ambient import Ambient, Deadline
 from headgate.cluster import Advert, Look, Member
 from headgate.cluster import session as sessions
-from headgate.cluster.session import Seen, Watch, session_key, verdict
+from headgate.cluster.session import TERM_MS, Seen, Watch, session_key, verdict
 from headgate.cluster.store_clock import StoreClock
 from headgate.errors import Conflict, Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import TIMEOUT_MS, DocumentStore, Version
@@ -29,7 +29,6 @@ from headgate.store.codec import Whole, body_of, parse
 from headgate.store.names import key
 from headgate.store.pages import pages
 
-TERM_MS = 30_000
 NUMBERS = key("cluster", "numbers")
 NUMBER_TRIES_MAX = 100  # a mass restart: all nodes take one, and each try gives one to somebody
 PAUSE_MS_MAX = 200  # between two of them
@@ -96,7 +95,7 @@ class DocumentPresence:
         # Anew: whoever was closed by a clock of the store that was set must not go on with the old.
         self.clock.resync(timeout_ms=deadline.left_ms())
         expire = self.clock.latest_ms() + self._term_ms
-        opened = sessions.opened(number, advert, expire)
+        opened = sessions.opened(number, advert, expire, self._term_ms)
         try:
             version = self._store.create(
                 session_key(session), body_of(opened), timeout_ms=deadline.left_ms()
@@ -256,7 +255,7 @@ class DocumentPresence:
             what = f"was closed: {found.session.why}"
         return Fenced(
             f"{session_key(session)}: {what}. What it held may belong to others by now. "
-            "Next: drop every right and join with a new session"
+            "The node drops what it held and joins again by itself"
         )
 
     def _list(self, deadline: Deadline) -> list[Seen]:
@@ -314,7 +313,7 @@ class DocumentPresence:
             since_ms=since_ms,
             now_ms=now_ms,
             store_ms=store_ms,
-            term_ms=self._term_ms,
+            term_ms=min(seen.session.term_ms, sessions.TERM_MS_MAX),
             chance=self._ambient.random(),
             is_steady=self.clock.steady_ms() >= self._term_ms,
         )

@@ -27,6 +27,8 @@ from headgate.store.codec import Truth, Whole, parse
 from headgate.store.names import key, parts
 
 FOLDER = "sessions"
+TERM_MS = 30_000
+TERM_MS_MAX = 3_600_000  # a session that asks for more gets this: nothing holds for ever
 LEFT_MIN = 0.6  # of a term: who has less left missed a renewal
 DOUBT = 0.4  # of a term: a live session is renewed within it
 LEFT_MAX = 1.5  # of a term: who has more left did not count as we do
@@ -52,6 +54,7 @@ class Session:
     expire: Whole  # milliseconds, in the store's time
     renewals: Whole  # each renewal changes it
     why: str | None  # it was closed
+    term_ms: Whole = TERM_MS  # its own: watchers judge each by what it promised
     format: Literal[1] = 1
 
     @property
@@ -71,7 +74,7 @@ class Session:
         )
 
 
-def opened(number: int, advert: Advert, expire: int) -> Session:
+def opened(number: int, advert: Advert, expire: int, term_ms: int = TERM_MS) -> Session:
     return Session(
         node=advert.node,
         number=number,
@@ -85,11 +88,12 @@ def opened(number: int, advert: Advert, expire: int) -> Session:
         expire=expire,
         renewals=0,
         why=None,
+        term_ms=term_ms,
     )
 
 
 def renewed(session: Session, advert: Advert, expire: int) -> Session:
-    again = opened(session.number, advert, expire)
+    again = opened(session.number, advert, expire, session.term_ms)
     return replace(again, renewals=session.renewals + 1)
 
 

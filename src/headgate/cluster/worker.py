@@ -31,6 +31,7 @@ from headgate.cluster.tasks import (
     payload_of,
     proved_well,
     put_aside,
+    shown,
     started,
 )
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
@@ -233,6 +234,8 @@ class Worker:
             lambda task: failed(held.key, task, held.session, held.epoch, trouble),
             held.task,
         )
+        if held.task.value.set_aside is not None:
+            self._log_set_aside(held, trouble)
         return held.task
 
     def _report(self, held: Held, report: Callable[[], KeptTask]) -> None:
@@ -274,8 +277,14 @@ class Worker:
             Task,
             lambda task: put_aside(held.key, task, held.session, held.epoch, trouble),
         )
-        log.warning("task.set_aside", extra={"task": held.key, "why": trouble.words})
+        self._log_set_aside(held, trouble)
         return kept
+
+    def _log_set_aside(self, held: Held, trouble: Trouble) -> None:
+        name = shown(held.key)
+        next_command = f'headgate task release {name} --reason "…"'
+        extra = {"task": name, "why": trouble.words, "next": next_command}
+        log.warning("task.set_aside", extra=extra)
 
     def _note_well(self, store: DocumentStore, held: Held) -> None:
         ran_ms = self._ambient.monotonic_ms() - held.started_at_ms

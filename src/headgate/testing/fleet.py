@@ -13,8 +13,9 @@ from functools import partial
 from headgate.cluster import Feed
 from headgate.cluster.duties import Duties, NodeSettings
 from headgate.cluster.picture import read_picture
-from headgate.cluster.presence import TERM_MS, DocumentPresence
+from headgate.cluster.presence import DocumentPresence
 from headgate.cluster.rights import change
+from headgate.cluster.session import TERM_MS
 from headgate.cluster.tasks import Task, released_by_person
 from headgate.errors import Fenced, HeadgateError, OutcomeUnknown, Unavailable
 from headgate.node import DRAIN_MS, RETRY_MS

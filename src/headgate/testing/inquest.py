@@ -118,8 +118,8 @@ def main() -> None:
         outcome = play(scenario)
         if outcome.is_red:
             print(explain(scenario, asked.planted))
-        else:
-            print(f"seed {asked.seed} is green: {outcome.effects} effects")
+            raise SystemExit(1)
+        print(f"seed {asked.seed} is green: {outcome.effects} effects")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from headgate.ambient import Ambient
 from headgate.cluster import Feed, Kind
 from headgate.cluster.duties import Duties, NodeSettings
-from headgate.cluster.presence import TERM_MS, DocumentPresence
+from headgate.cluster.presence import DocumentPresence
+from headgate.cluster.session import TERM_MS
 from headgate.errors import HeadgateError
 from headgate.store import DocumentStore, Mark
 from headgate.store.memory import MemoryStore, Shelf

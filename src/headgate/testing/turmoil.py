@@ -3,7 +3,7 @@
 from random import Random
 
 from headgate.cluster.duties import NodeSettings
-from headgate.cluster.presence import TERM_MS
+from headgate.cluster.session import TERM_MS
 from headgate.testing.faults import Harm
 from headgate.testing.fleet import Act, Move, Scenario
 from headgate.testing.simulation import AtEffect, AtTime, Blow, Fault

@@ -197,7 +197,7 @@ def test_p3_over_is_for_ever(store: DocumentStore) -> None:
     member = presence.join("a", advert())
     Hands.ms += TERM + 10
     watcher.look()
-    with pytest.raises(Fenced, match=r"not renewed in time.*join with a new session"):
+    with pytest.raises(Fenced, match=r"not renewed in time.*joins again by itself"):
         presence.renew(member, advert())
     watcher.forget("a")
     with pytest.raises(Fenced, match="is gone"):
@@ -269,7 +269,7 @@ def test_p8_a_join_that_got_through_and_was_closed_meanwhile_is_fenced(
         presence.join("a", advert())
     Hands.ms += TERM + 10
     present(store).look()
-    with pytest.raises(Fenced, match="new session"):
+    with pytest.raises(Fenced, match="joins again by itself"):
         presence.join("a", advert())
 
 
@@ -391,3 +391,16 @@ def test_p6_a_watcher_who_does_not_know_the_clock_yet_closes_nobody_by_it(
     assert names(watcher.look()) == ["a"]
     Hands.ms += TERM // 2  # and now it does not renew any more
     assert names(watcher.look()) == []
+
+
+def test_p6_each_session_is_judged_by_its_own_term(store: DocumentStore) -> None:
+    slow = DocumentPresence(store, Hands(), term_ms=TERM)
+    member = slow.join("slow", advert())
+    hasty = DocumentPresence(store, Hands(), term_ms=TERM // 10)
+    for _ in range(5):
+        hasty.look()
+        Hands.ms += TERM // 6
+    assert names(hasty.look()) == ["slow"]
+    slow.renew(member, advert())
+    Hands.ms += TERM + 1
+    assert names(hasty.look()) == []
