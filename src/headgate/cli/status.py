@@ -163,7 +163,8 @@ def _verdict(found: ClusterStatus, place: Place) -> Text:
     words = {0: "healthy", 1: "a person must look", 4: "damaged"}[exit_code(found)]
     if not exit_code(found) and not found.members:
         words = "nobody is here, and nothing is to be done"
-    return Text.assemble((words, STYLES[exit_code(found)]), f"   {console.printable(place.url)}")
+    where = place.url if place.namespace == "default" else f"{place.url}, {place.namespace}"
+    return Text.assemble((words, STYLES[exit_code(found)]), f"   {console.printable(where)}")
 
 
 def _next(found: ClusterStatus, place: Place) -> Iterator[str]:
