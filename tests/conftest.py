@@ -4,6 +4,7 @@ A server is started once a run, when the first test asks for it, and stopped at 
 its own namespace in it.
 """
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Started in the background of a script, where Ctrl-C is ignored; children would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     file = config.getoption("--soak")
     if file is not None:
         backend, rounds = config.getoption("--backend"), config.getoption("--rounds")
