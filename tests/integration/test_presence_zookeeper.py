@@ -174,7 +174,7 @@ def test_qf3_a_member_is_an_ephemeral_sequential_znode_and_leaves_with_its_sessi
     assert bare.exists(path) is None
     assert why(store, "a") == LEFT
     presence.forget("a")
-    assert store.list().documents == ()
+    assert store.list("sessions").documents == ()
     assert presence.join("b", ADVERT).number > member.number
 
 
