@@ -5,6 +5,7 @@ equal in the end is what counts: which tasks are there, what was done and how of
 Not the epochs, which say how often a right changed hands.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -202,7 +203,7 @@ class CloseWhatIsOver:
 
 
 @dataclass(frozen=True)
-class OfProcesses:
+class OfProcesses(ABC):
     """What one node does, and a new one finishes by doing the same."""
 
     feed: StepsFeed = FEED
@@ -212,8 +213,8 @@ class OfProcesses:
         world.create(self.feed)
         return world
 
-    def act(self, world: World, stage: Stage) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def act(self, world: World, stage: Stage) -> None: ...
 
     def recover(self, world: World, stage: Stage) -> None:
         self.act(world, stage)

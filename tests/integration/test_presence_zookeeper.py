@@ -15,6 +15,7 @@ from headgate import open_store
 from headgate.ambient import SystemAmbient
 from headgate.cluster import Advert, Presence
 from headgate.cluster.ephemeral import NODE_ENDED, EphemeralPresence, open_presence
+from headgate.cluster.presence import NUMBERS
 from headgate.cluster.session import LEFT, session_key
 from headgate.errors import Fenced, Unavailable
 from headgate.store import DocumentStore
@@ -174,7 +175,7 @@ def test_qf3_a_member_is_an_ephemeral_sequential_znode_and_leaves_with_its_sessi
     assert bare.exists(path) is None
     assert why(store, "a") == LEFT
     presence.forget("a")
-    assert store.list("sessions").documents == ()
+    assert [document.key for document in store.list().documents] == [NUMBERS]
     assert presence.join("b", ADVERT).number > member.number
 
 
