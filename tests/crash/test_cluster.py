@@ -18,7 +18,7 @@ from headgate.cluster.feeds import FeedState, feed_key
 from headgate.cluster.leader import Leader
 from headgate.cluster.picture import LEADER, read_picture
 from headgate.cluster.presence import DocumentPresence
-from headgate.cluster.rights import Right, change, read
+from headgate.cluster.rights import Right
 from headgate.cluster.roster import ROSTER, Roster
 from headgate.cluster.session import EXPIRED, TERM_MS
 from headgate.cluster.session import read as read_session
@@ -35,6 +35,7 @@ from headgate.cluster.trust import Trust
 from headgate.cluster.worker import RETRY_MS_MAX, Worker
 from headgate.errors import Fenced, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
+from headgate.store.changes import change, read
 from headgate.store.codec import body_of, parse
 from headgate.store.memory import MemoryStore
 from headgate.testing.crashes import Flow, check_every_crash, late_wakers

@@ -17,10 +17,11 @@ from headgate.cluster.duties import Duties, NodeSettings
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import LEADER, Drain, drain_key, read_picture
 from headgate.cluster.presence import DocumentPresence
-from headgate.cluster.rights import Right, read
+from headgate.cluster.rights import Right
 from headgate.errors import Fenced, Unavailable
 from headgate.node import Ending, Node
 from headgate.store import DocumentStore
+from headgate.store.changes import read
 from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore, Shelf
 from headgate.testing.faults import Call, wrap

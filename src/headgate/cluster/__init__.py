@@ -145,6 +145,11 @@ class Assignment(Protocol):
 class Work(Protocol):
     """A task being done by this node."""
 
+    @property
+    def is_well(self) -> bool:
+        """It has come to a good end with something: after a while its earlier tries are forgiven.
+        A work that only ever waits and then takes its node down never is."""
+
     def tick(self) -> int | None:
         """Does a piece; the monotonic millisecond of the next one, or None: the task is done.
 

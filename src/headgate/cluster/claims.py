@@ -14,11 +14,11 @@ from headgate.cluster import Member, Presence
 from headgate.cluster.desk import Desk
 from headgate.cluster.picture import Picture
 from headgate.cluster.planner import Item, Plan, Seat, plan
-from headgate.cluster.rights import change, read
 from headgate.cluster.settling import Settling
 from headgate.cluster.tasks import UNUSABLE_MS, KeptTask, Task, claimed_task, given_back
 from headgate.errors import Conflict, Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
+from headgate.store.changes import change, read
 
 PAUSE_MS = 10  # at most, between two moves
 REFUSED_MS = 250  # before the next plan, if a claim was refused: what we saw was too old

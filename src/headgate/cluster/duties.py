@@ -55,7 +55,10 @@ class Duties:
         ambient: Ambient,
         kinds: Sequence[Kind] = (),
         feeds: Sequence[Feed] = (),
+        more: Mapping[str, Loop] | None = None,
     ) -> None:
+        """`more` are loops that the kinds need."""
+        self._more = more or {}
         changed, written = Nudge(), Nudge()
         self._settings = settings
         settling = Settling()
@@ -97,6 +100,7 @@ class Duties:
             "listener": self.listener,
             "steward": self.steward,
             **{f"worker {number}": worker for number, worker in enumerate(self.workers, 1)},
+            **self._more,
         }
 
     def drain(self) -> None:

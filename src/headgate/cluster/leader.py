@@ -26,7 +26,7 @@ from headgate.cluster.feeds import (
     with_removed,
 )
 from headgate.cluster.picture import LEADER, Picture
-from headgate.cluster.rights import Kept, Right, change, claimed, create_if_absent, read, released
+from headgate.cluster.rights import Right, claimed, released
 from headgate.cluster.roster import ROSTER, Roster, entries
 from headgate.cluster.tasks import (
     OPEN_TASKS_MAX,
@@ -39,6 +39,7 @@ from headgate.cluster.tasks import (
 )
 from headgate.errors import Conflict, Corrupt, Fenced, Invalid
 from headgate.store import DocumentStore
+from headgate.store.changes import Kept, change, create_if_absent, read
 
 BATCH = 25  # tasks created or removed between two looks: a leader claims its share, too
 FEED_MS = 5_000  # between two questions to a feed

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from headgate.cluster.feeds import FEEDS, FeedState, feed_key, is_removed
-from headgate.cluster.rights import Kept, Right
+from headgate.cluster.rights import Right
 from headgate.cluster.roster import ROSTER, Roster
 from headgate.cluster.tasks import TASKS, KeptTask, Task, feed_and_number
 from headgate.errors import Corrupt, Invalid
 from headgate.store import Damaged, Document, DocumentStore
+from headgate.store.changes import Kept
 from headgate.store.codec import Whole, parse
 from headgate.store.names import key
 from headgate.store.pages import pages

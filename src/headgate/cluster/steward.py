@@ -15,12 +15,12 @@ from headgate.cluster.leader import FEED_MS, Leader
 from headgate.cluster.membership import Membership
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import CLUSTER, Picture, drain_key, read_picture
-from headgate.cluster.rights import change
 from headgate.cluster.settling import Settling
 from headgate.cluster.tasks import Task, taken_back
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
 from headgate.errors import Corrupt, Fenced, Invalid
 from headgate.store import PAGE_DOCUMENTS_MAX, DocumentStore, Mark
+from headgate.store.changes import change
 
 REFRESH_MS = 250  # between the starts of two listings, at least
 REFRESH_PAGE_MS = 20  # for each page and member: all nodes together ask for 50 pages a second

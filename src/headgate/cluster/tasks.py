@@ -12,8 +12,8 @@ can say nothing afterwards. Who gives a task back in good order takes its start 
 node that lost its session and lives: an outage of the store is no fault of the task. A task that
 ran well for a while is forgiven all of them.
 
-The pure functions here say what a document should become; `rights.change` writes it. Whoever is not
-the holder any more gets Fenced (invariant 3).
+The pure functions here say what a document should become; `changes.change` writes it. Whoever is
+not the holder any more gets Fenced (invariant 3).
 """
 
 import base64
@@ -24,8 +24,9 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from headgate.cluster import Order
-from headgate.cluster.rights import Kept, check_held, claimed, is_held_by
+from headgate.cluster.rights import check_held, claimed, is_held_by
 from headgate.errors import Conflict, Corrupt, Invalid
+from headgate.store.changes import Kept
 from headgate.store.codec import Whole
 from headgate.store.names import key, parts
 

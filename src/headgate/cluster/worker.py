@@ -15,7 +15,6 @@ from headgate.ambient import Ambient
 from headgate.cluster import Kind
 from headgate.cluster.desk import Desk, Held
 from headgate.cluster.feeds import FeedState, feed_key, is_removed
-from headgate.cluster.rights import change, read
 from headgate.cluster.tasks import (
     FAILED_TRIES_MAX,
     UNUSABLE_MS,
@@ -46,6 +45,7 @@ from headgate.errors import (
     Unavailable,
 )
 from headgate.store import DocumentStore
+from headgate.store.changes import change, read
 
 RETRY_MS = 1_000  # after the first failure; each further one waits four times as long
 RETRY_MS_MAX = 60_000
@@ -288,7 +288,8 @@ class Worker:
 
     def _note_well(self, store: DocumentStore, held: Held) -> None:
         ran_ms = self._ambient.monotonic_ms() - held.started_at_ms
-        if held.task.value.tries and ran_ms >= WELL_MS:
+        is_well = held.work is not None and held.work.is_well
+        if held.task.value.tries and ran_ms >= WELL_MS and is_well:
             held.task = change(
                 store,
                 held.key,

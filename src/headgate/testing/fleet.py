@@ -14,12 +14,12 @@ from headgate.cluster import Feed
 from headgate.cluster.duties import Duties, NodeSettings
 from headgate.cluster.picture import read_picture
 from headgate.cluster.presence import DocumentPresence
-from headgate.cluster.rights import change
 from headgate.cluster.session import TERM_MS
 from headgate.cluster.tasks import Task, released_by_person
 from headgate.errors import Fenced, HeadgateError, OutcomeUnknown, Unavailable
 from headgate.node import DRAIN_MS, RETRY_MS
 from headgate.store import DocumentStore
+from headgate.store.changes import change
 from headgate.store.codec import parse
 from headgate.store.names import parts
 from headgate.store.pages import pages

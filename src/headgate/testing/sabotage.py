@@ -26,9 +26,10 @@ from headgate.cluster import session as sessions
 from headgate.cluster import worker as workers
 from headgate.cluster.picture import LEADER, Picture
 from headgate.cluster.planner import Seat
-from headgate.cluster.rights import HasHolder, Kept
+from headgate.cluster.rights import HasHolder
 from headgate.errors import Conflict
-from headgate.store import DocumentStore, Version
+from headgate.store import DocumentStore, Version, changes
+from headgate.store.changes import Kept
 from headgate.store.codec import body_of
 
 Patch = tuple[object, str, object]
@@ -53,7 +54,7 @@ def _release_without_version() -> Sequence[Patch]:
 
     def resign(_self: object, store: DocumentStore, _session: str, picture: Picture) -> None:
         if picture.leader is not None:  # whoever it is
-            rights.change(store, LEADER, rights.Right, lambda right: replace(right, holder=""))
+            changes.change(store, LEADER, rights.Right, lambda right: replace(right, holder=""))
 
     return [
         (claims, "given_back", given_back),
@@ -165,7 +166,7 @@ def _task_in_two_hands() -> Sequence[Patch]:
 
 
 def _conflict_taken_as_success() -> Sequence[Patch]:
-    honest = rights.write
+    honest = changes.write
 
     def write(store: DocumentStore, kept: Kept[Any], wanted: object) -> Version:
         try:
@@ -173,7 +174,7 @@ def _conflict_taken_as_success() -> Sequence[Patch]:
         except Conflict:
             return kept.version
 
-    return [(rights, "write", write)]
+    return [(changes, "write", write)]
 
 
 BUGS: Mapping[str, Callable[[], Sequence[Patch]]] = {

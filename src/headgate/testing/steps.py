@@ -13,10 +13,10 @@ from typing import Literal
 
 from headgate.ambient import Ambient
 from headgate.cluster import Assignment, Order
-from headgate.cluster.rights import Kept, change, create_if_absent
 from headgate.cluster.tasks import feed_and_number, shown
 from headgate.errors import Fenced, Invalid
 from headgate.store import DocumentStore
+from headgate.store.changes import Kept, change, create_if_absent
 from headgate.store.codec import Whole
 from headgate.store.names import key
 
@@ -104,6 +104,8 @@ class StepsKind:
 
 
 class StepsWork:
+    is_well = True  # each of its ticks is a good end
+
     def __init__(
         self,
         assignment: Assignment,

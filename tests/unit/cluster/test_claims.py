@@ -11,11 +11,11 @@ from headgate.cluster.desk import Desk
 from headgate.cluster.feeds import FeedState, feed_key
 from headgate.cluster.picture import Picture, is_zombie, read_picture
 from headgate.cluster.presence import DocumentPresence
-from headgate.cluster.rights import Kept, change
 from headgate.cluster.settling import SETTLE_MS, SETTLE_MS_MAX, Settling
 from headgate.cluster.tasks import TASKS, Task, claimed_task, finished, new_task, task_key
 from headgate.errors import OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore, Version
+from headgate.store.changes import Kept, change
 from headgate.store.codec import body_of, parse
 from headgate.testing.faults import Harm, Point, Scripted, wrap
 from headgate.testing.manual import ManualAmbient, manual_store

@@ -2,9 +2,9 @@
 
 from headgate.cluster import Order
 from headgate.cluster.desk import Desk, Held
-from headgate.cluster.rights import Kept
 from headgate.cluster.tasks import KeptTask, claimed_task, new_task, task_key
 from headgate.store import Version
+from headgate.store.changes import Kept
 
 
 def task(number: int = 0, session: str = "mine") -> KeptTask:

@@ -10,7 +10,7 @@ from headgate.cluster.feeds import FeedState, feed_key
 from headgate.cluster.leader import BATCH, Leader
 from headgate.cluster.picture import LEADER, Drain, drain_key, read_picture
 from headgate.cluster.presence import DocumentPresence
-from headgate.cluster.rights import Right, change, read
+from headgate.cluster.rights import Right
 from headgate.cluster.roster import ROSTER, Roster
 from headgate.cluster.session import session_key
 from headgate.cluster.tasks import (
@@ -25,6 +25,7 @@ from headgate.cluster.tasks import (
 from headgate.cluster.trust import GuardedStore, SessionPermit, Trust
 from headgate.errors import Conflict, Fenced
 from headgate.store import TIMEOUT_MS, DocumentStore, JsonObject, Version
+from headgate.store.changes import change, read
 from headgate.store.codec import body_of
 from headgate.testing.faults import Calm, wrap
 from headgate.testing.manual import ManualAmbient, manual_store

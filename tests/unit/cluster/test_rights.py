@@ -7,19 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cluster.rights import (
-    TRIES_MAX,
-    Kept,
-    Right,
-    change,
-    check_held,
-    claimed,
-    create_if_absent,
-    read,
-    released,
-)
+from headgate.cluster.rights import Right, check_held, claimed, released
 from headgate.errors import Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore, Version
+from headgate.store.changes import TRIES_MAX, Kept, change, create_if_absent, read
 from headgate.store.codec import body_of
 from headgate.testing.faults import Calm, Harm, Point, Scripted, wrap
 from headgate.testing.manual import ManualAmbient, manual_store

@@ -7,11 +7,12 @@ import pytest
 from headgate.cluster import Assignment
 from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import LEADER, Drain, drain_key, read_picture
-from headgate.cluster.rights import Right, read
+from headgate.cluster.rights import Right
 from headgate.cluster.steward import REFRESH_MS, Listener
 from headgate.cluster.tasks import task_key
 from headgate.errors import Conflict, Fenced
 from headgate.store import TIMEOUT_MS, DocumentStore, JsonObject, Version
+from headgate.store.changes import read
 from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore
 from headgate.testing.faults import Call, Calm, Harm, Point, Scripted, Sort, wrap
@@ -293,6 +294,7 @@ class FencedOnce:
     """A work that stops by its own judgement after a while, although its node holds the task."""
 
     name = "steps"
+    is_well = True
 
     def __init__(self, ambient: ManualAmbient) -> None:
         self._ambient = ambient

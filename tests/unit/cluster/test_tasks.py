@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.cluster import Order
-from headgate.cluster.rights import Kept
 from headgate.cluster.tasks import (
     FAILED_TRIES_MAX,
     NUMBER_MAX,
@@ -32,6 +31,7 @@ from headgate.cluster.tasks import (
 )
 from headgate.errors import Conflict, Corrupt, Fenced, Invalid
 from headgate.store import Document, Version
+from headgate.store.changes import Kept
 from headgate.store.codec import body_of, parse
 
 KEY = task_key("demo", 3)

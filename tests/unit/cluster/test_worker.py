@@ -9,7 +9,6 @@ import pytest
 from headgate.cluster import Assignment, Order
 from headgate.cluster.desk import Desk
 from headgate.cluster.feeds import FeedState, feed_key
-from headgate.cluster.rights import change, read
 from headgate.cluster.tasks import (
     FAILED_TRIES_MAX,
     Task,
@@ -21,6 +20,7 @@ from headgate.cluster.trust import Trust
 from headgate.cluster.worker import AGAIN_MS, IDLE_MS, RETRY_MS, RETRY_MS_MAX, WELL_MS, Worker
 from headgate.errors import Conflict, Ended, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
+from headgate.store.changes import change, read
 from headgate.store.codec import body_of
 from headgate.testing.faults import Harm, Point, Scripted, wrap
 from headgate.testing.manual import ManualAmbient, manual_store
@@ -40,6 +40,7 @@ class ScriptedKind:
     name: str = "scripted"
     assignments: list[Assignment] = field(default_factory=list)
     ticks: int = 0
+    is_well: bool = True
 
     def start(self, assignment: Assignment) -> "ScriptedKind":
         self.assignments.append(assignment)
