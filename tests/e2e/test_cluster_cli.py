@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from headgate.ambient import SystemAmbient
-from headgate.app import Place, joined_node
+from headgate.app import Equipment, Place, joined_node
 from headgate.cluster import Order, worker
 from headgate.cluster import session as sessions
 from headgate.cluster.duties import NodeSettings
@@ -398,8 +398,7 @@ def poisoned(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
         Place(fleet.url),
         NodeSettings("here"),
         SystemAmbient(),
-        kinds=lambda store, ambient: [StepsKind(store, ambient)],
-        feeds=[feed],
+        equip=lambda store, ambient: Equipment([StepsKind(store, ambient)], [feed]),
     ) as joined:
         thread = threading.Thread(target=joined.node.run)
         thread.start()

@@ -3,15 +3,23 @@
 import pytest
 
 from headgate.ambient import SystemAmbient
-from headgate.app import Place, ask_to_drain, find_session, find_sessions, joined_node, release_task
+from headgate.app import (
+    Equipment,
+    Place,
+    ask_to_drain,
+    find_session,
+    find_sessions,
+    joined_node,
+    release_task,
+)
 from headgate.cluster import Advert
 from headgate.cluster.duties import NodeSettings
 from headgate.cluster.picture import Drain, drain_key
 from headgate.cluster.presence import DocumentPresence
-from headgate.cluster.rights import read
 from headgate.cluster.tasks import Task, Trouble, task_key
 from headgate.errors import Invalid, Unavailable
 from headgate.store import DocumentStore, JsonObject, Version
+from headgate.store.changes import read
 from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore, Shelf
 from headgate.testing.planted import ForwardingStore
@@ -140,11 +148,13 @@ def test_a_node_that_cannot_join_says_so_and_does_not_wait(monkeypatch: pytest.M
 
     with (
         pytest.raises(Unavailable, match="nobody answers"),
-        joined_node(Place("memory:x"), NodeSettings("n"), AMBIENT, kinds=lambda *_: ()),
+        joined_node(Place("memory:x"), NodeSettings("n"), AMBIENT, equip=lambda *_: Equipment(())),
     ):
         pass
 
 
 def test_a_joined_node_is_a_member_before_it_runs() -> None:
-    with joined_node(Place("memory:y"), NodeSettings("n"), AMBIENT, kinds=lambda *_: ()) as joined:
+    with joined_node(
+        Place("memory:y"), NodeSettings("n"), AMBIENT, equip=lambda *_: Equipment(())
+    ) as joined:
         assert (joined.member.number, joined.member.advert.node) == (1, "n")

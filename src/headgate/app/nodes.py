@@ -1,33 +1,42 @@
-"""App: puts a node together from its parts, and does what a person asks of a cluster.
+"""Nodes: a node put together from its parts, and what a person asks of a cluster.
 
-No behaviour of its own: what a node does is in `node` and `cluster`, what there is to see in
-`status`. Kinds of tasks are passed in.
+What a node does is in `node` and `cluster`; its equipment is passed in.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headgate.ambient import Ambient
 from headgate.cluster import Feed, Kind, Member
 from headgate.cluster import session as sessions
-from headgate.cluster.duties import Duties, NodeSettings
+from headgate.cluster.duties import Duties, Loop, NodeSettings
 from headgate.cluster.ephemeral import open_presence
 from headgate.cluster.picture import Drain, drain_key
-from headgate.cluster.rights import change, create_if_absent, read
 from headgate.cluster.session import TERM_MS, Session, session_key
 from headgate.cluster.tasks import WORDS_MAX, Task, Trouble, key_of_shown, released_by_person
 from headgate.errors import Corrupt, Fenced, HeadgateError, Unavailable
 from headgate.node import Node
 from headgate.store import DocumentStore
+from headgate.store.changes import change, create_if_absent, read
 from headgate.store.codec import parse
 from headgate.store.pages import pages
 from headgate.store.registry import open_store
 
 log = logging.getLogger(__name__)
 
-Kinds = Callable[[DocumentStore, Ambient], Sequence[Kind]]
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What a node brings: the kinds of task it can do, the feeds it knows, the loops they need."""
+
+    kinds: Sequence[Kind]
+    feeds: Sequence[Feed] = ()
+    loops: Mapping[str, Loop] = field(default_factory=dict)
+
+
+Equip = Callable[[DocumentStore, Ambient], Equipment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +62,7 @@ def joined_node(
     settings: NodeSettings,
     ambient: Ambient,
     *,
-    kinds: Kinds,
-    feeds: Sequence[Feed] = (),
+    equip: Equip,
     term_ms: int = TERM_MS,
 ) -> Iterator[Joined]:
     """Joins before anything runs: a store that cannot be reached is an error now, and a reason to
@@ -63,7 +71,8 @@ def joined_node(
         closing(open_store(place.url, place.namespace, ambient=ambient)) as store,
         closing(open_presence(store, ambient, term_ms=term_ms)) as presence,
     ):
-        duties = Duties(settings, store, presence, ambient, kinds(store, ambient), feeds)
+        own = equip(store, ambient)
+        duties = Duties(settings, store, presence, ambient, own.kinds, own.feeds, own.loops)
         try:
             duties.membership.tick()
         except HeadgateError:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from headgate.ambient import Ambient, SystemAmbient
-from headgate.app import Joined, Place, joined_node
+from headgate.app import Equipment, Joined, Place, joined_node
 from headgate.cli import console
 from headgate.cli.places import StoreUrl, command
 from headgate.cli.store import Namespace
@@ -74,7 +74,11 @@ def run(
     with (
         signals,
         joined_node(
-            place, settings, ambient, kinds=_kinds, feeds=feeds, term_ms=int(term_seconds * 1000)
+            place,
+            settings,
+            ambient,
+            equip=lambda store, ambient: Equipment(_kinds(store, ambient), feeds),
+            term_ms=int(term_seconds * 1000),
         ) as joined,
     ):
         _tell_the_start(joined, own_name, place, has_feed=bool(feeds))

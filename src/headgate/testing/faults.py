@@ -18,7 +18,11 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 
 from headgate.ambient import Ambient
 from headgate.cluster import Presence
+from headgate.engine import Engine
 from headgate.errors import Ended, HeadgateError, Invalid, OutcomeUnknown, Unavailable
+from headgate.lake import Lake
+from headgate.sources import Source
+from headgate.lake import Lake
 from headgate.store import DocumentStore
 
 
@@ -51,6 +55,44 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
         "is_over": Sort.READ,
         "forget": Sort.WRITE,
         "watch": Sort.LOCAL,
+        "close": Sort.LOCAL,
+    },
+    Lake: {
+        "url": Sort.LOCAL,
+        "stage": Sort.WRITE,
+        "seal": Sort.WRITE,
+        "facts": Sort.READ,
+        "publish": Sort.WRITE,
+        "settle": Sort.WRITE,
+        "read": Sort.READ,
+        "list": Sort.READ,
+        "remove": Sort.WRITE,
+        "remove_folder": Sort.WRITE,
+        "append": Sort.WRITE,
+    },
+    Lake: {
+        "url": Sort.LOCAL,
+        "stage": Sort.WRITE,
+        "seal": Sort.WRITE,
+        "facts": Sort.READ,
+        "publish": Sort.WRITE,
+        "settle": Sort.WRITE,
+        "read": Sort.READ,
+        "list": Sort.READ,
+        "remove": Sort.WRITE,
+        "remove_folder": Sort.WRITE,
+        "append": Sort.WRITE,
+    },
+    Source: {
+        "partitions": Sort.READ,
+        "look": Sort.WRITE,
+        "plan": Sort.READ,
+        "confirm": Sort.READ,
+        "reconcile": Sort.LOCAL,
+        "settle": Sort.WRITE,
+    },
+    Engine: {
+        "stage": Sort.WRITE,
         "close": Sort.LOCAL,
     },
 }

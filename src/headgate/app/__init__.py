@@ -1,0 +1,29 @@
+"""App: the composition root and the library. It picks the backends; what they do is elsewhere.
+
+nodes      a node from its parts; what a person asks of a cluster
+landing    a node that lands streams
+acts       what a person asks of streams and shards
+library    App, Stream, Files: what the command line does, in Python
+"""
+
+from headgate.app.nodes import (
+    Equipment,
+    Joined,
+    Place,
+    ask_to_drain,
+    find_session,
+    find_sessions,
+    joined_node,
+    release_task,
+)
+
+__all__ = [
+    "Equipment",
+    "Joined",
+    "Place",
+    "ask_to_drain",
+    "find_session",
+    "find_sessions",
+    "joined_node",
+    "release_task",
+]

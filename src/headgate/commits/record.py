@@ -1,0 +1,115 @@
+"""Record: what a commit is, for as long as the lake lives.
+
+`_headgate/commits/<stream>/<shard>/<number>.json`: ranges, gaps, counts, every file with size and
+checksum, watermarks before and after. The first step of a commit publishes it. Certificates, the
+audit and the rebuilding of a lost store read records; another one under its number is Corrupt.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headgate.errors import Corrupt
+from headgate.lake import FileFacts
+from headgate.periods import escape_name
+from headgate.store import Document, Version
+from headgate.store.codec import Whole, body_of, parse
+
+COMMITS = "_headgate/commits"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A file of a commit. `period` and `kind` are words to a commit; other stages know them."""
+
+    kind: str
+    period: str  # "": none
+    staged: str
+    published: str
+    size_bytes: Whole
+    checksum: str
+    rows: Whole
+
+    @property
+    def facts(self) -> FileFacts:
+        return FileFacts(self.size_bytes, self.checksum)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRange:
+    first: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordGap:
+    partition: str
+    first: str
+    next: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A watermark that this commit sets, and how it was reached."""
+
+    before_ms: Whole | None
+    after_ms: Whole
+    by: Literal["records", "idle", "first hour", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStep:
+    """A step of the user's own."""
+
+    kind: str
+    body: Mapping[str, object]  # JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    stream: str
+    shard: Whole
+    number: Whole
+    epoch: Whole
+    node: str
+    made_ms: Whole  # wall time
+    shift: Whole
+    ranges: Mapping[str, RecordRange]
+    counts: Mapping[str, Whole]  # rows by kind
+    files: tuple[RecordFile, ...] = ()
+    gaps: tuple[RecordGap, ...] = ()
+    watermarks: Mapping[str, Mark] = field(default_factory=dict)
+    steps: tuple[OwnStep, ...] = ()
+    event_ms: tuple[Whole, Whole] | None = None  # the span that was seen, clamped to arrival
+    replaces: Whole | None = None  # the number of a commit that was journaled and never finished
+    format: Literal[1] = 1
+
+
+def record_folder(stream: str, shard: int) -> str:
+    return f"{COMMITS}/{escape_name(stream)}/{shard}"
+
+
+def record_path(stream: str, shard: int, number: int) -> str:
+    return f"{record_folder(stream, shard)}/{number:010}.json"
+
+
+def to_bytes(record: Record) -> bytes:
+    return json.dumps(body_of(record), sort_keys=True, ensure_ascii=False, indent=1).encode()
+
+
+def from_bytes(raw: bytes, path: str) -> Record:
+    """Raises Corrupt, naming the path."""
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        raise Corrupt(f"{path}: this commit record is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise Corrupt(f"{path}: this commit record is no JSON object")
+    return parse(Document(path, body, Version("")), Record)
+
+
+def facts_of(raw: bytes) -> FileFacts:
+    return FileFacts(len(raw), f"sha256:{hashlib.sha256(raw).hexdigest()}")

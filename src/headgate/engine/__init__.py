@@ -1,0 +1,127 @@
+"""The engine: moves records into staged files, and says what it staged. In earnest that is Spark.
+
+    inputs of one or more shards ── stage(): one job ──▶ <folder>/shard=…/kind=…/hour=…/…
+
+The engine does not know what a commit is. A job writes only below its own folder, which nobody else
+has; a job that failed leaves rubbish there and nothing else. Values only: a simulation has another
+engine behind the same protocol.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Kind = Literal["data", "late", "dead", "skip"]
+"""Where a row goes: on time, late, unusable; or no record at all (a blank line, a header)."""
+
+LandAs = Literal["parquet", "json", "text"]
+
+NO_MARK_MS = -(2**62)
+"""A source partition without a watermark: nothing of it is late."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    master: str = "local[*]"
+    remote: str = ""  # of Spark Connect; then there is no master
+    conf: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()  # none: those tested with this line of Spark, as needed
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """How the event time is taken from a record."""
+
+    by: Literal["json", "regex", "column", "sql"]
+    text: str  # JSON path, regular expression with one group, column name, SQL expression
+    unit: Literal["ms", "s", "text"] = "ms"
+    pattern: str = ""  # of `text`, as Spark's to_timestamp takes it; empty: ISO 8601
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What must be equal for shards to share a job."""
+
+    stream: str
+    reader: str  # who makes rows of the inputs: a kind of source
+    format: str  # json, csv, text, parquet, and what the reader knows besides
+    columns: tuple[str, ...]  # of csv: their names; of parquet: name and type
+    event_time: EventTime
+    land_as: LandAs
+    record_bytes_max: int
+    future_skew_ms: int  # further ahead of its arrival: dead
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One numbered file."""
+
+    partition: str
+    number: int
+    path: str  # absolute, as the file system spells it
+    size_bytes: int
+    arrival_ms: int  # when it was first seen
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInput:
+    """What one shard wants to have read."""
+
+    label: str  # `<shard>-<epoch>`: its folder in the attempt
+    files: tuple[InputFile, ...]
+    marks_ms: Mapping[str, int]  # by source partition: a record is late if its hour ended by then
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    shape: Shape
+    folder: str  # of the attempt, below the root of the lake
+    inputs: tuple[ShardInput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    path: str  # below the root of the lake
+    label: str
+    kind: Kind
+    hour_ms: int | None  # None: dead or skipped
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of one input file of one shard; counted in what was staged."""
+
+    label: str
+    partition: str
+    number: int
+    kind: Kind
+    rows: int
+    line_min: int
+    line_max: int
+    event_ms_max: int | None  # the latest event time, each clamped to its arrival
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    files: tuple[StagedFile, ...]
+    tallies: tuple[Tally, ...]
+
+
+class Engine(Protocol):
+    """Moves records. Safe to be called from several threads; each job has a folder of its own.
+
+    E1  Every line of every input file becomes one row in one staged file of its shard's folder, or
+        the job fails.
+    E2  A row's folder says its kind and hour, and its `_headgate` column its partition, number and
+        line.
+    E3  The same inputs give the same rows, kinds and hours each time.
+    E4  files and tallies are counted in what was staged, after the write.
+    """
+
+    def stage(self, job: Job) -> Staged:
+        """Raises Unavailable (the engine cannot be reached, no room), Invalid (an expression of the
+        settings), JobFailed."""
+
+    def close(self) -> None:
+        """Closing twice is fine."""

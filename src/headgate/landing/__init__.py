@@ -1,0 +1,52 @@
+"""Landing: every record exactly once in its event-time folder.
+
+    shard        the work of one shard: take over, recover, look, round, commit
+    rounds       what to read next, and when: pure
+    watermarks   what a commit may promise: pure
+    jobs         one job of the engine for all shards of the same shape that are due
+    names        where a commit's files lie: pure
+    sweeper      staging that nobody will publish
+    restaging    a journal whose files are gone, journaled again under a new number
+    redrive      dead letters that are driven in again
+
+One task kind for each stream; one task for each shard. It meets the other stages in documents and
+files only.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headgate.engine import EventTime, LandAs
+from headgate.periods import FolderTemplate
+from headgate.sources import FilesSettings
+from headgate.store import JsonObject
+
+LateRecords = Literal["divert", "append", "dead-letter"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """A step of the user's own, after the files of each commit."""
+
+    kind: str
+    options: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    name: str
+    source: FilesSettings
+    event_time: EventTime
+    folder: FolderTemplate
+    land_as: LandAs = "parquet"
+    shards: int = 1
+    shift_ms: int = 300_000
+    grace_ms: int = 30_000
+    allowed_lateness_ms: int = 600_000
+    future_skew_ms: int = 300_000
+    late_records: LateRecords = "divert"
+    first_hour_ms: int | None = None  # None: the first commit decides
+    record_bytes_max: int = 16_000_000  # longer ones are dead letters
+    round_bytes: int = 512_000_000  # so much waiting starts a round; no round reads more
+    nodes: tuple[str, ...] = ()  # labels: only nodes that have one of them; none: any
+    steps: tuple[StepSettings, ...] = ()

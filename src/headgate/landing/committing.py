@@ -1,0 +1,151 @@
+"""Committing: from what a round staged to the record and the journal of its commit. Pure.
+
+A record says everything that anybody may want to know of a commit later; the journal only what the
+fact needs.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headgate.commits import Announced, StepKind
+from headgate.commits.checkpoint import Journal
+from headgate.commits.record import (
+    Mark,
+    OwnStep,
+    Record,
+    RecordFile,
+    RecordGap,
+    RecordRange,
+    facts_of,
+    to_bytes,
+)
+from headgate.engine import Tally
+from headgate.errors import Corrupt, Invalid
+from headgate.lake import FileFacts
+from headgate.landing import StreamSettings
+from headgate.landing.names import Named
+from headgate.periods import Period
+from headgate.sources import Plan
+
+RECORD_NAME = "record.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Who commits, and when."""
+
+    shard: int
+    number: int
+    epoch: int
+    node: str
+    made_ms: int
+    shift: int  # that ends with it; 0: none does
+    replaces: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    record: Record
+    raw: bytes
+    journal: Journal
+
+
+def prepare(
+    settings: StreamSettings,
+    occasion: Occasion,
+    plan: Plan,
+    folder: str,
+    files: Sequence[tuple[Named, FileFacts]],
+    tallies: Sequence[Tally],
+    marks: Mapping[str, Mark],
+    kinds: Mapping[str, StepKind],
+) -> Prepared:
+    """Raises Invalid: a step kind that nobody registered."""
+    events = [tally.event_ms_max for tally in tallies if tally.event_ms_max is not None]
+    counts = Counter({kind: 0 for kind in ("data", "late", "dead", "skip")})
+    for tally in tallies:
+        counts[tally.kind] += tally.rows
+    moved = sum(one.staged.rows for one, _ in files if one.kind != one.staged.kind)
+    counts["data"] -= moved  # on time for their source partition, and before the first hour
+    counts["late"] += moved
+    record = Record(
+        settings.name,
+        occasion.shard,
+        occasion.number,
+        occasion.epoch,
+        occasion.node,
+        occasion.made_ms,
+        occasion.shift,
+        {one: RecordRange(span.first, span.next) for one, span in plan.ranges.items()},
+        dict(counts),
+        tuple(_record_file(one, facts) for one, facts in files),
+        tuple(RecordGap(gap.partition, gap.first, gap.next, gap.reason) for gap in plan.gaps),
+        dict(marks),
+        tuple(_own_steps(settings, occasion, [one for one, _ in files], kinds)),
+        (min(events), max(events)) if events else None,
+        occasion.replaces,
+    )
+    raw = to_bytes(record)
+    facts = facts_of(raw)
+    journal = Journal(
+        occasion.number,
+        occasion.epoch,
+        folder,
+        f"{folder}/{RECORD_NAME}",
+        facts.size_bytes,
+        facts.checksum,
+        {one: span.next for one, span in plan.ranges.items()},
+        {one: mark.after_ms for one, mark in marks.items()},
+        dict(plan.ends_ms),
+        tuple(sorted({file.period for file in record.files if file.kind == "data"})),
+        occasion.shift,
+        sum(file.rows for file in record.files),
+        occasion.replaces,
+    )
+    return Prepared(record, raw, journal)
+
+
+def _record_file(one: Named, facts: FileFacts) -> RecordFile:
+    hour_ms = one.staged.hour_ms
+    return RecordFile(
+        one.kind,
+        "" if hour_ms is None else str(Period(hour_ms, "hour")),
+        one.staged.path,
+        one.published,
+        facts.size_bytes,
+        facts.checksum,
+        one.staged.rows,
+    )
+
+
+def _own_steps(
+    settings: StreamSettings,
+    occasion: Occasion,
+    files: Sequence[Named],
+    kinds: Mapping[str, StepKind],
+) -> list[OwnStep]:
+    data = tuple(one.published for one in files if one.kind == "data")
+    found = []
+    for step in settings.steps:
+        if step.kind not in kinds:
+            raise Invalid(
+                f"stream {settings.name}: nobody registered a step kind {step.kind!r}; "
+                "next: App.add_step_kind(…), or take it out of the settings"
+            )
+        announced = Announced(settings.name, occasion.shard, occasion.number, data, step.options)
+        body = kinds[step.kind].body(announced)
+        if body:
+            found.append(OwnStep(step.kind, body))
+    return found
+
+
+def check_counts(files: Sequence[Named], skipped: int, tallies: Sequence[Tally]) -> None:
+    """What lies in the staged files is what was counted. Raises Corrupt."""
+    in_files = sum(one.staged.rows for one in files) + skipped
+    counted = sum(tally.rows for tally in tallies)
+    if in_files != counted:
+        raise Corrupt(
+            f"the staged files hold {in_files:,} rows, and {counted:,} were counted in them; "
+            "nothing was journaled, the round is staged again"
+        )

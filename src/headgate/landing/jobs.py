@@ -1,0 +1,161 @@
+"""Jobs: one job of the engine serves all shards of the same shape that are due on this node.
+
+    a shard submits ──▶ ticket ── gathered for a moment ──▶ one job ──▶ each ticket has its share
+                                                             └── failed: again in halves ──▶ …
+
+Each shard then commits for itself. A job that fails is repeated in halves, so that only a job of
+one shard counts as that shard's try: a poison shard costs the others time, and nothing else.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from headgate.ambient import Ambient
+from headgate.cluster.nudge import Nudge
+from headgate.engine import Engine, Job, Shape, ShardInput, StagedFile, Tally
+from headgate.engine.failure import JobFailed
+from headgate.errors import Fenced, HeadgateError, OutcomeUnknown, Unavailable
+from headgate.lake import Lake
+from headgate.landing.guarded import Permit
+from headgate.landing.names import attempt_folder, labels_of, shard_folder
+
+GATHER_MS = 200  # so long a ticket waits for others of its shape
+SHARDS_MAX = 12  # of one job: their labels are in the name of its folder
+IDLE_MS = 60_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a job staged for one shard."""
+
+    folder: str  # of the shard in the attempt
+    attempt: str
+    files: tuple[StagedFile, ...]
+    tallies: tuple[Tally, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """What one shard wants to have staged. The loop sets `outcome`, once."""
+
+    shape: Shape
+    input: ShardInput
+    permit: Permit
+    submitted_ms: int
+    outcome: Share | Exception | None = None
+    is_given_up: bool = False  # its shard is gone: nobody wants it
+
+
+@dataclass(slots=True)
+class _Attempt:
+    folder: str
+    labels: set[str] = field(default_factory=set)  # whose share is still needed
+
+
+class Jobs:
+    """A loop of the node. `submit` and `let_go` are for shards, from their own threads."""
+
+    def __init__(self, engine: Engine, lake: Lake, ambient: Ambient) -> None:
+        self._engine = engine
+        self._lake = lake
+        self._ambient = ambient
+        self._lock = threading.Lock()  # never held while anything else is called
+        self._waiting: deque[Ticket] = deque()
+        self._attempts: dict[str, _Attempt] = {}
+        self.nudge = Nudge()  # wakes this loop
+        self.ran = 0  # jobs, for tests and status
+
+    def submit(self, shape: Shape, wanted: ShardInput, permit: Permit) -> Ticket:
+        ticket = Ticket(shape, wanted, permit, self._ambient.monotonic_ms())
+        with self._lock:
+            self._waiting.append(ticket)
+        self.nudge.give()
+        return ticket
+
+    def tick(self) -> int:
+        """One job, if one is due."""
+        now_ms = self._ambient.monotonic_ms()
+        with self._lock:
+            first = self._waiting[0] if self._waiting else None
+            if first is None:
+                return now_ms + IDLE_MS
+            if now_ms < first.submitted_ms + GATHER_MS:
+                return first.submitted_ms + GATHER_MS
+            batch = [one for one in self._waiting if one.shape == first.shape][:SHARDS_MAX]
+            for ticket in batch:
+                self._waiting.remove(ticket)
+        self._run(batch)
+        return self._ambient.monotonic_ms()
+
+    def let_go(self, share: Share, label: str) -> None:
+        """A shard needs its share no more: it is removed, and the attempt's folder with the last
+        one. Raises Unavailable, OutcomeUnknown: then the sweeper has more to do."""
+        with self._lock:
+            attempt = self._attempts.get(share.attempt)
+            if attempt is not None:
+                attempt.labels.discard(label)
+                if not attempt.labels:
+                    del self._attempts[share.attempt]
+            is_last = len(labels_of(share.attempt.rpartition("/")[2]) or ()) == 1
+            is_last |= attempt is not None and not attempt.labels
+        self._lake.remove_folder(share.attempt if is_last else share.folder)
+
+    def _run(self, batch: Sequence[Ticket]) -> None:
+        tickets = [ticket for ticket in batch if self._is_wanted(ticket)]
+        if not tickets:
+            return
+        labels = [ticket.input.label for ticket in tickets]
+        shape = tickets[0].shape
+        folder = attempt_folder(shape.stream, self._ambient.new_id, labels)
+        with self._lock:
+            self._attempts[folder] = _Attempt(folder, set(labels))
+        self.ran += 1
+        try:
+            staged = self._engine.stage(Job(shape, folder, tuple(one.input for one in tickets)))
+        except JobFailed as error:
+            self._clean(folder)
+            if len(tickets) == 1:
+                tickets[0].outcome = error
+                return
+            log.warning("job.halved", extra={"shards": labels, "why": str(error)})
+            middle = len(tickets) // 2
+            self._run(tickets[:middle])
+            self._run(tickets[middle:])
+            return
+        except HeadgateError as error:
+            self._clean(folder)
+            for ticket in tickets:
+                ticket.outcome = error
+            return
+        for ticket in tickets:
+            label = ticket.input.label
+            ticket.outcome = Share(
+                shard_folder(folder, label),
+                folder,
+                tuple(file for file in staged.files if file.label == label),
+                tuple(tally for tally in staged.tallies if tally.label == label),
+            )
+
+    def _is_wanted(self, ticket: Ticket) -> bool:
+        if ticket.is_given_up:
+            return False
+        try:
+            ticket.permit.check()
+        except Fenced as error:
+            ticket.outcome = error
+            return False
+        return True
+
+    def _clean(self, folder: str) -> None:
+        """Of a job that failed: nobody was told of it, so nothing can name it."""
+        with self._lock:
+            self._attempts.pop(folder, None)
+        try:
+            self._lake.remove_folder(folder)
+        except (Unavailable, OutcomeUnknown) as error:
+            log.warning("job.rubbish_left", extra={"folder": folder, "why": str(error)})

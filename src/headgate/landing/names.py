@@ -1,0 +1,111 @@
+"""Names: where the files of a commit lie. Fixed by stream, shard and number: nobody else has them.
+
+<folder of the hour>/shard0-commit0000000017-0.parquet     on time
+_late/<folder of the hour>/…                               late
+_dead/<stream>/<date>/…                                    unusable, with the reason
+_headgate/staging/<stream>/<attempt>.0-7.1-9/shard=0-7/…   where nobody looks
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headgate.engine import Kind, LandAs, StagedFile
+from headgate.lake.paths import STAGING
+from headgate.landing import LateRecords, StreamSettings
+from headgate.periods import Period, escape_name
+
+LATE = "_late"
+DEAD = "_dead"
+REDRIVE = "_redrive"  # dead letters that wait to be driven in again
+REDRIVEN = "_redriven"
+SUFFIXES: dict[LandAs, str] = {"parquet": "parquet", "json": "json", "text": "txt"}
+FILE_NAME = re.compile(r"shard(\d+)-commit(\d{10,})-(\d+)\.(?:parquet|json|txt)")
+ATTEMPT = re.compile(r"([0-9a-f]{32})((?:\.\d+-\d+)+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A staged file and its fixed name."""
+
+    staged: StagedFile
+    kind: Kind
+    published: str
+
+
+def named(
+    settings: StreamSettings,
+    shard: int,
+    number: int,
+    date: Period,
+    files: Sequence[StagedFile],
+    first_hour_ms: int | None,
+) -> list[Named]:
+    """What is on time for its source partition, but before the stream's first hour, is late."""
+    found: list[Named] = []
+    counts: Counter[str] = Counter()
+    for file in sorted(files, key=lambda file: file.path):
+        if file.kind == "skip":
+            continue
+        kind = file.kind
+        if kind == "data" and first_hour_ms is not None and (file.hour_ms or 0) < first_hour_ms:
+            kind = "late"
+        folder = folder_of(settings, shard, kind, file.hour_ms, date)
+        counts[folder] += 1
+        name = file_name(shard, number, counts[folder] - 1, settings.land_as)
+        found.append(Named(file, kind, f"{folder}/{name}"))
+    return found
+
+
+def folder_of(
+    settings: StreamSettings, shard: int, kind: Kind, hour_ms: int | None, date: Period
+) -> str:
+    if kind == "dead" or hour_ms is None:
+        return f"{DEAD}/{escape_name(settings.name)}/{date}"
+    hour = settings.folder.folder(Period(hour_ms, "hour"), stream=settings.name, shard=shard)
+    if kind == "data":
+        return hour
+    return late_folder(settings.name, hour, date, settings.late_records)
+
+
+def late_folder(stream: str, hour: str, date: Period, policy: LateRecords) -> str:
+    if policy == "dead-letter":
+        return f"{DEAD}/{escape_name(stream)}/{date}/late"
+    return f"{LATE}/{hour}"
+
+
+def file_name(shard: int, number: int, index: int, land_as: LandAs) -> str:
+    return f"shard{shard}-commit{number:010}-{index}.{SUFFIXES[land_as]}"
+
+
+def commit_of(name: str) -> tuple[int, int] | None:
+    """Shard and number that a data file's name says; None: it is not ours."""
+    found = FILE_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def label_of(shard: int, epoch: int) -> str:
+    return f"{shard}-{epoch}"
+
+
+def staging_folder(stream: str) -> str:
+    return f"{STAGING}/{escape_name(stream)}"
+
+
+def attempt_folder(stream: str, new_id: Callable[[], str], labels: Sequence[str]) -> str:
+    """Its name says whose it is, so that the sweeper needs to ask nobody else."""
+    return f"{staging_folder(stream)}/{new_id()}{''.join(f'.{label}' for label in labels)}"
+
+
+def shard_folder(attempt: str, label: str) -> str:
+    return f"{attempt}/shard={label}"
+
+
+def labels_of(attempt_name: str) -> list[tuple[int, int]] | None:
+    """Shard and epoch of each whose attempt it is; None: it is not ours."""
+    found = ATTEMPT.fullmatch(attempt_name)
+    if found is None:
+        return None
+    pairs = (label.split("-") for label in found[2].split(".")[1:])
+    return [(int(shard), int(epoch)) for shard, epoch in pairs]

@@ -1,0 +1,28 @@
+"""Report: what a shard's holder says of it now and then, for people: nothing is decided by it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from headgate.store.codec import Whole
+from headgate.store.names import key
+
+REPORTS = "reports"
+REPORT_MS = 10_000  # between two of them
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    node: str
+    epoch: Whole
+    doing: str  # in words
+    waiting_files: Whole = 0
+    waiting_bytes: Whole = 0
+    oldest_ms: Whole | None = None  # when the oldest of what waits was first seen
+    unfinished: Whole = 0
+    remark: str = ""  # what stands still, and why
+    at_ms: Whole = 0
+    format: Literal[1] = 1
+
+
+def report_key(stream: str, shard: int) -> str:
+    return f"{REPORTS}/{key(stream, f'{shard:05}')}"

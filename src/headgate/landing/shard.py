@@ -1,0 +1,512 @@
+"""Shard: the work of one shard, whoever holds it.
+
+    take over ──▶ a journal stands? finish it ──▶ look ── due ──▶ round: staged by a job
+                        ▲                          ▲                    │
+                        │                          └──── the fact ◀── publish ◀── intent
+                        └── Conflict, an unknown outcome: know nothing, take over again
+
+While a commit publishes, the next round may already be staged; it judges lateness by the watermarks
+that commit will set, and its own intent comes after that fact. What a round staged is deleted only
+when no write of the checkpoint can name it any more.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from headgate.ambient import Ambient, Deadline
+from headgate.cluster import Assignment
+from headgate.commits import StepKind
+from headgate.commits.checkpoint import (
+    Base,
+    Checkpoint,
+    Journal,
+    Tenure,
+    base_after,
+    base_of,
+    checkpoint_key,
+)
+from headgate.commits.replay import carry_out_journal, read_record
+from headgate.engine import NO_MARK_MS, Shape, ShardInput
+from headgate.errors import (
+    Conflict,
+    Corrupt,
+    Ended,
+    Fenced,
+    Halted,
+    HeadgateError,
+    OutcomeUnknown,
+    Unavailable,
+)
+from headgate.lake import Lake
+from headgate.lake.ledger import Ledger
+from headgate.lake.local import Each, in_turn
+from headgate.landing import StreamSettings
+from headgate.landing.committing import Occasion, check_counts, prepare
+from headgate.landing.guarded import GuardedLake
+from headgate.landing.jobs import Jobs, Share, Ticket
+from headgate.landing.names import attempt_folder, label_of, named, shard_folder
+from headgate.landing.report import REPORT_MS, Report, report_key
+from headgate.landing.rounds import Shift, Start, next_move, shift_at
+from headgate.landing.stream_document import StreamDocument, fix_first_hour, open_stream
+from headgate.landing.sweeper import sweep
+from headgate.landing.watermarks import first_hour, marks_after
+from headgate.periods import Period
+from headgate.sources import Plan, Source, Waiting
+from headgate.store import DocumentStore
+from headgate.store.changes import read
+from headgate.store.codec import body_of
+
+POLL_MS = 50  # between two looks at a ticket
+LOOK_MS = 5_000  # between two looks at the source
+SWEEP_MS = 600_000
+DRAIN_MS = 45_000  # how long a node that stops waits for a round that is under way
+RESTAGE_BYTES_MAX = 2**62
+
+log = logging.getLogger(__name__)
+
+OpenSource = Callable[[StreamSettings, int, int, DocumentStore], Source]
+"""For a stream, a shard and an epoch, on the guarded store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the shards of a node share."""
+
+    store: DocumentStore
+    lake: Lake
+    jobs: Jobs
+    open_source: OpenSource
+    ledger: Ledger
+    ambient: Ambient
+    clock_off_ms: Callable[[], int]  # this node's wall clock against the store's
+    kinds: Mapping[str, StepKind]
+    eager_since_ms: int | None = None  # wall time: land everything at once, as of then
+    each: Each = in_turn
+
+
+@dataclass(slots=True)
+class Round:
+    plan: Plan
+    base: Base
+    shift: int  # that ends with it; 0: none does
+    ticket: Ticket | None  # None: nothing is to be read
+    stream: StreamDocument
+    replaces: Journal | None = None
+    share: Share | None = None
+    is_intended: bool = False  # the write that names its staging was begun
+
+
+class ShardWork:
+    """`headgate.cluster.Work`."""
+
+    def __init__(
+        self, assignment: Assignment, settings: StreamSettings, shard: int, tools: Tools
+    ) -> None:
+        self._assignment = assignment
+        self._settings = settings
+        self._shard = shard
+        self._tools = tools
+        self._ambient = tools.ambient
+        self._store = assignment.guard(tools.store)
+        self._lake = GuardedLake(tools.lake, assignment)
+        self._tenure = Tenure(self._store, settings.name, shard, assignment.epoch)
+        self._source = tools.open_source(settings, shard, assignment.epoch, self._store)
+        self._label = label_of(shard, assignment.epoch)
+        self._round: Round | None = None
+        self._doubtful: list[Share] = []  # a write that names it may still be there
+        self._shift: Shift | None = None
+        self._swept_ms: int | None = None
+        self._reported: tuple[int, Report] | None = None
+        self._remark = ""
+        self._is_parting = False  # its last shift is being finished
+        self.is_well = False  # it has committed something
+
+    @property
+    def name(self) -> str:
+        return f"{self._settings.name}/{self._shard}"
+
+    def tick(self) -> int | None:
+        try:
+            due_ms = self._advance()
+            while self._assignment.is_draining and not self._is_at_a_good_end():
+                due_ms = self._advance()
+        except (Conflict, OutcomeUnknown):
+            self._abandon()
+            self._tenure.lose()  # what it says is not known: taken over again, by a write
+            raise
+        except Ended:
+            raise
+        except Exception:
+            self._abandon()
+            raise
+        return due_ms
+
+    def _is_at_a_good_end(self) -> bool:
+        """Nothing is under way; or it takes too long, and the next holder reads it again."""
+        if self._round is None:
+            return True
+        ticket = self._round.ticket
+        if ticket is not None and ticket.outcome is None:
+            deadline = Deadline(self._ambient, DRAIN_MS)
+            while ticket.outcome is None and not deadline.is_over():
+                self._assignment.check()
+                self._ambient.sleep_ms(POLL_MS)
+            if ticket.outcome is None:
+                self._abandon()
+                return True
+        return False
+
+    def _advance(self) -> int:
+        if not self._tenure.is_held:
+            self._take_over()
+        checkpoint = self._tenure.checkpoint
+        if checkpoint.journal is not None and self._round is None:
+            self._recover(checkpoint, checkpoint.journal)
+            return self._ambient.monotonic_ms()
+        if self._round is not None:
+            return self._go_on(self._round)
+        return self._look(checkpoint)
+
+    # Taking over
+
+    def _take_over(self) -> None:
+        self._remark = ""
+        open_stream(self._store, self._settings)
+        checkpoint = self._tenure.take_over(self._source.partitions())
+        named_folder = None if checkpoint.journal is None else checkpoint.journal.folder
+        for share in self._doubtful:
+            if share.folder != named_folder:
+                self._let_go(share)
+        self._doubtful = []
+        self._sweep(checkpoint)
+        self._settle(checkpoint)
+
+    def _sweep(self, checkpoint: Checkpoint) -> None:
+        now_ms = self._ambient.monotonic_ms()
+        if self._swept_ms is not None and now_ms < self._swept_ms + SWEEP_MS:
+            return
+        self._swept_ms = now_ms
+        try:
+            sweep(self._lake, self._settings.name, self._shard, checkpoint, self._epoch_of)
+        except (Unavailable, OutcomeUnknown) as error:
+            log.warning("staging.not_swept", extra={"shard": self.name, "why": str(error)})
+
+    def _epoch_of(self, shard: int) -> int | None:
+        found = read(self._store, checkpoint_key(self._settings.name, shard), Checkpoint)
+        return None if found is None else found.value.epoch
+
+    # Recovering
+
+    def _recover(self, checkpoint: Checkpoint, journal: Journal) -> None:
+        log.info("journal.found", extra={"shard": self.name, "commit": journal.number})
+        try:
+            self._finish(journal)
+        except Halted:
+            if checkpoint.restage is None:
+                raise
+            self._restage(checkpoint, journal)
+
+    def _restage(self, checkpoint: Checkpoint, journal: Journal) -> None:
+        """A person decided: what is left of that commit goes, its range is read again, and the new
+        attempt is journaled under a new number."""
+        self._tools.ledger.note(
+            "journal.restaged",
+            f"{self.name}/{journal.number}",
+            "" if checkpoint.restage is None else checkpoint.restage.reason,
+            id=f"restage {self.name}/{journal.number}",
+            who="system" if checkpoint.restage is None else checkpoint.restage.who,
+        )
+        record = read_record(self._lake, self._settings.name, self._shard, journal.number)
+        # Staged first: whoever wakes up late then finds nothing to publish.
+        self._lake.remove_folder(journal.folder)
+        for file in () if record is None else record.files:
+            try:
+                self._lake.remove(file.published, file.facts)
+            except Conflict as error:
+                raise Corrupt(
+                    f"{file.published}: is not the file of commit {journal.number}; it is left "
+                    "alone; next: headgate audit"
+                ) from error
+        plan = self._source.plan(
+            checkpoint.positions, size_bytes_max=RESTAGE_BYTES_MAX, until=journal.positions
+        )
+        stream = open_stream(self._store, self._settings)
+        base = base_of(checkpoint)
+        self._round = self._start(plan, base, journal.shift, stream, replaces=journal)
+
+    # Looking
+
+    def _look(self, checkpoint: Checkpoint) -> int:
+        stream = open_stream(self._store, self._settings)
+        now_ms = self._ambient.monotonic_ms()
+        self._sweep(checkpoint)
+        waiting = self._source.look(checkpoint.positions)
+        if self._assignment.is_draining and (self._is_parting or not waiting.files):
+            return now_ms  # the next holder goes on from here
+        if stream.paused is not None:
+            self._report(f"paused by {stream.paused.who}: {stream.paused.reason}", waiting)
+            return now_ms + LOOK_MS
+        wall_ms = self._wall_ms()
+        if self._shift is None or self._shift.number <= checkpoint.shift:
+            self._shift = shift_at(self._settings, checkpoint.shift + 1, wall_ms, now_ms)
+        self._is_parting = self._assignment.is_draining  # one more round, and no other
+        eager_ms = self._tools.eager_since_ms
+        move = next_move(
+            self._settings,
+            self._shift,
+            waiting,
+            wall_ms=wall_ms,
+            monotonic_ms=now_ms,
+            look_ms=LOOK_MS,
+            is_eager=eager_ms is not None or self._is_parting,
+            is_proved=eager_ms is not None and is_proved(checkpoint, eager_ms),
+        )
+        if not isinstance(move, Start):
+            self._report("waiting" if waiting.files else "idle", waiting)
+            return move.until_ms
+        plan = self._plan(checkpoint.positions)
+        shift = self._shift.number if move.ends_shift and not plan.has_more else 0
+        self._round = self._start(plan, base_of(checkpoint), shift, stream)
+        doing = f"round of {len(plan.files):,} files" if plan.files else "commit without records"
+        self._report(f"{doing}: {move.why}", waiting)
+        return now_ms
+
+    def _plan(self, positions: Mapping[str, str]) -> Plan:
+        return self._source.plan(positions, size_bytes_max=self._settings.round_bytes)
+
+    def _start(
+        self,
+        plan: Plan,
+        base: Base,
+        shift: int,
+        stream: StreamDocument,
+        replaces: Journal | None = None,
+    ) -> Round:
+        ticket = None
+        if plan.files:
+            marks = {one: self._mark(mark, stream) for one, mark in base.watermarks.items()}
+            wanted = ShardInput(self._label, plan.files, marks)
+            ticket = self._tools.jobs.submit(self._shape(plan), wanted, self._assignment)
+        return Round(plan, base, shift, ticket, stream, replaces)
+
+    def _mark(self, mark_ms: int | None, stream: StreamDocument) -> int:
+        """What is late by it. A source partition that just joined has no watermark, and must not
+        add to hours that were being closed before it did."""
+        if mark_ms is not None:
+            return mark_ms
+        return NO_MARK_MS if stream.closing_ms is None else stream.closing_ms
+
+    def _shape(self, plan: Plan) -> Shape:
+        settings = self._settings
+        is_dead = plan.format == "dead"
+        is_sure = self._is_clock_trusted()
+        return Shape(
+            settings.name,
+            plan.reader,
+            f"dead-{settings.source.format}" if is_dead else plan.format,
+            plan.columns,
+            settings.event_time,
+            settings.land_as,
+            settings.record_bytes_max,
+            # An arrival told by a wrong clock must not make dead letters of good records.
+            settings.future_skew_ms if is_sure else 2**60,
+        )
+
+    # Committing
+
+    def _go_on(self, round_: Round) -> int:
+        ticket = round_.ticket
+        if ticket is None:
+            folder = attempt_folder(self._settings.name, self._ambient.new_id, [self._label])
+            share = Share(shard_folder(folder, self._label), folder, (), ())
+        elif ticket.outcome is None:
+            return self._ambient.monotonic_ms() + POLL_MS
+        elif isinstance(ticket.outcome, Exception):
+            self._round = None
+            raise ticket.outcome
+        else:
+            share = ticket.outcome
+        round_.share = share
+        journal = self._intend(round_, share)
+        self._round = self._next_round(round_, journal)
+        self._finish(journal, share)
+        return self._ambient.monotonic_ms()
+
+    def _intend(self, round_: Round, share: Share) -> Journal:
+        plan, settings = round_.plan, self._settings
+        self._source.confirm(plan)
+        self._source.reconcile(plan, share.tallies)
+        checkpoint = self._tenure.checkpoint
+        made_ms = self._wall_ms()
+        number, old = checkpoint.number + 1, round_.replaces
+        hour_ms = self._first_hour(round_, share)
+        files = named(settings, self._shard, number, Period.day_of(made_ms), share.files, hour_ms)
+        skipped = sum(file.rows for file in share.files if file.kind == "skip")
+        check_counts(files, skipped, share.tallies)
+        floors = [one for one in (hour_ms, round_.stream.closing_ms) if one is not None]
+        marks = marks_after(
+            round_.base.watermarks,
+            share.tallies,
+            plan.ends_ms,
+            lateness_ms=settings.allowed_lateness_ms,
+            floor_ms=max(floors, default=None),
+            is_clock_trusted=self._is_clock_trusted(),
+        )
+        facts = self._lake.seal([one.staged.path for one in files]) if files else ()
+        prepared = prepare(
+            settings,
+            Occasion(
+                self._shard,
+                number,
+                self._assignment.epoch,
+                self._assignment.node,
+                made_ms,
+                round_.shift,
+                None if old is None else old.number,
+            ),
+            plan,
+            share.folder,
+            list(zip(files, facts, strict=True)),
+            share.tallies,
+            marks,
+            self._tools.kinds,
+        )
+        self._lake.stage(prepared.journal.record, prepared.raw)
+        round_.is_intended = True
+        self._tenure.intend(round_.base, prepared.journal)
+        return prepared.journal
+
+    def _first_hour(self, round_: Round, share: Share) -> int | None:
+        """Fixed with the first records that land."""
+        if round_.stream.first_hour_ms is not None:
+            return round_.stream.first_hour_ms
+        hours = [file.hour_ms for file in share.files if file.kind == "data"]
+        seen = [tally.event_ms_max for tally in share.tallies if tally.event_ms_max is not None]
+        found = first_hour([one for one in hours if one is not None], max(seen)) if seen else None
+        return None if found is None else fix_first_hour(self._store, self._settings.name, found)
+
+    def _next_round(self, round_: Round, journal: Journal) -> Round | None:
+        """Staged while this commit publishes, if more waits behind it."""
+        if not round_.plan.has_more or self._assignment.is_draining or round_.replaces is not None:
+            return None
+        stream = open_stream(self._store, self._settings)
+        if stream.paused is not None:
+            return None
+        base = base_after(self._tenure.checkpoint, journal)
+        plan = self._plan(base.positions)
+        if not plan.files:
+            return None
+        return self._start(plan, base, 0 if plan.has_more else journal.shift, stream)
+
+    def _finish(self, journal: Journal, share: Share | None = None) -> None:
+        """The journal is carried out; then the fact."""
+        settings, tools = self._settings, self._tools
+        record = carry_out_journal(
+            self._lake, settings.name, self._shard, journal, tools.kinds, tools.each
+        )
+        commit = f"{self.name}/{journal.number}"
+        tools.ledger.note(
+            "commit.made",
+            commit,
+            ", ".join(f"{rows:,} {kind}" for kind, rows in record.counts.items() if rows)
+            or "empty",
+            id=f"commit {commit}",
+        )
+        for gap in record.gaps:
+            tools.ledger.note(
+                "gap.found", commit, gap.reason, id=f"gap {commit} {gap.partition} {gap.first}"
+            )
+        checkpoint = self._tenure.conclude(journal, self._wall_ms())
+        self.is_well = True
+        log.info("commit.made", extra={"commit": commit, "rows": journal.rows})
+        self._settle(checkpoint)
+        self._let_go(share or Share(journal.folder, journal.folder.rpartition("/")[0], (), ()))
+
+    def _settle(self, checkpoint: Checkpoint) -> None:
+        """What was read is dealt with as the settings say; a failure here changes no fact."""
+        try:
+            self._source.settle(checkpoint.positions)
+        except (Unavailable, OutcomeUnknown, Conflict) as error:
+            log.warning("source.not_settled", extra={"shard": self.name, "why": str(error)})
+
+    # Letting go
+
+    def _abandon(self) -> None:
+        """What is under way comes to nothing. Its staging goes, unless a write may name it."""
+        round_, self._round = self._round, None
+        if round_ is None:
+            return
+        if round_.ticket is not None:
+            round_.ticket.is_given_up = True
+            if round_.share is None and isinstance(round_.ticket.outcome, Share):
+                round_.share = round_.ticket.outcome
+        if round_.share is None:
+            return
+        if round_.is_intended:
+            self._doubtful.append(round_.share)
+        else:
+            self._let_go(round_.share)
+
+    def _let_go(self, share: Share) -> None:
+        try:
+            self._assignment.check()
+            self._tools.jobs.let_go(share, self._label)
+        except (Unavailable, OutcomeUnknown, Fenced) as error:
+            log.info("staging.left", extra={"folder": share.folder, "why": str(error)})
+
+    # Telling
+
+    def _report(self, doing: str, waiting: Waiting) -> None:
+        now_ms = self._ambient.monotonic_ms()
+        report = Report(
+            self._assignment.node,
+            self._assignment.epoch,
+            doing,
+            waiting.files,
+            waiting.size_bytes,
+            waiting.oldest_ms,
+            waiting.unfinished,
+            self._remark,
+        )
+        if self._reported is not None:
+            then_ms, before = self._reported
+            if before == report or now_ms < then_ms + REPORT_MS:
+                return
+        self._reported = (now_ms, report)
+        body = body_of(replace(report, at_ms=self._wall_ms()))
+        name = report_key(self._settings.name, self._shard)
+        try:
+            found = self._store.get(name)
+            if found is None:
+                self._store.create(name, body)
+            else:
+                self._store.replace(name, body, found.version)
+        except (Conflict, Unavailable, OutcomeUnknown, Corrupt):
+            return  # for people only: the next one comes
+
+    def _is_clock_trusted(self) -> bool:
+        try:
+            off_ms = self._tools.clock_off_ms()
+        except HeadgateError:
+            return False
+        is_trusted = abs(off_ms) <= self._settings.future_skew_ms
+        self._remark = ""
+        if not is_trusted:
+            self._remark = (
+                f"the clock of {self._assignment.node} is {off_ms / 1000:,.0f} s ahead of the "
+                "store's: no watermark moves; next: set the clock"
+            )
+        return is_trusted
+
+    def _wall_ms(self) -> int:
+        return self._ambient.wall_ns() // 1_000_000
+
+
+def is_proved(checkpoint: Checkpoint, since_ms: int) -> bool:
+    """Everything that was there at that wall time has landed."""
+    return all(checkpoint.ends_ms.get(one, 0) >= since_ms for one in checkpoint.positions)
+
+
+def words_of(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{rows:,} {kind}" for kind, rows in counts.items() if rows) or "no records"

@@ -1,0 +1,120 @@
+"""Sources: where records come from, cut into ranges.
+
+    partitions ── look ──▶ what waits ── plan: a range for each ──▶ read by the engine
+               ── confirm: still the same? ──▶ intent … fact ── settle: keep, move or delete
+
+A source partition is independently ordered: a lane of files, a Kafka partition, a queue. Its
+position is where to go on; it means something to its source only. One instance belongs to one
+holder of one shard: what it writes carries that epoch. Every kind of source passes the same suite
+(`headgate.testing.SourceContract`), whose tests carry the numbers below.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from headgate.engine import InputFile, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSettings:
+    """A folder into which somebody drops files."""
+
+    path: str  # absolute
+    format: Literal["json", "csv", "text", "parquet", "dead"] = "json"  # dead: our own letters
+    lanes: int = 1
+    include: tuple[str, ...] = ()  # patterns for the path below the folder; none: everything
+    exclude: tuple[str, ...] = ()
+    min_age_ms: int = 0  # younger files are left alone
+    after_read: Literal["keep", "move", "delete"] = "keep"
+    move_to: str = ""  # absolute
+    columns: tuple[str, ...] = ()  # of csv without a header line; none: the first line says them
+    prefix: str = "lane"  # of the names of its source partitions
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Half-open, of one source partition."""
+
+    first: str  # a position; "" is the start
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A range that the source no longer has; on record with the reason."""
+
+    partition: str
+    first: str
+    next: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What has not been read, as of one look."""
+
+    files: int
+    size_bytes: int
+    oldest_ms: int | None  # when the oldest of it was first seen
+    unfinished: int = 0  # still being written, or too young
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to read next. Reading it twice gives the same records, or confirm() says otherwise."""
+
+    reader: str
+    format: str
+    columns: tuple[str, ...]
+    ranges: Mapping[str, Range]  # only of source partitions that have something
+    files: tuple[InputFile, ...]
+    gaps: tuple[Gap, ...]
+    ends_ms: Mapping[str, int]  # partitions that this plan reads to the end, and when that was seen
+    has_more: bool  # something waits behind this plan
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.ranges
+
+
+class Source(Protocol):
+    """The source of one shard.
+
+    C1  partitions() are all that belong to this shard. One that was there stays, unless it is gone
+        at the source.
+    C2  The same range gives the same files, whoever asks and however often, from any instance.
+    C3  Ranges start where the position is and join without a hole; what is no longer there is a gap
+        in the plan, with its reason.
+    C4  Everything that is complete at the source gets into a range once, and only once.
+    C5  A partition is in ends_ms only if nothing of it was waiting, unfinished or too young; the
+        time was taken before that was looked at.
+    C6  confirm() raises Conflict if what was planned is not what is there now.
+    C7  settle() does what the settings say to exactly what was read, and to nothing else. Done
+        twice, interrupted or late, it ends the same.
+    C8  What is waiting costs neither memory nor documents without bound.
+    C9  An older holder's instance changes nothing: Fenced.
+    """
+
+    def partitions(self) -> tuple[str, ...]:
+        """Raises Unavailable."""
+
+    def look(self, positions: Mapping[str, str]) -> Waiting:
+        """Looks at the source, and remembers it for plan(). Raises Unavailable, OutcomeUnknown,
+        Conflict, Fenced."""
+
+    def plan(
+        self, positions: Mapping[str, str], *, size_bytes_max: int, until: Mapping[str, str] = {}
+    ) -> Plan:
+        """From these positions, as of the last look; at least one file if anything waits. `until`:
+        exactly to there, for who must read a range again. Raises Unavailable."""
+
+    def confirm(self, plan: Plan) -> None:
+        """After the read, before the intent. Raises Conflict (plan again), Unavailable."""
+
+    def reconcile(self, plan: Plan, tallies: Sequence[Tally]) -> None:
+        """Pure. Raises Corrupt: what was read is not what was planned."""
+
+    def settle(self, positions: Mapping[str, str]) -> None:
+        """What lies before these positions is in the lake: do with it what the settings say. Raises
+        Unavailable, OutcomeUnknown, Fenced."""
