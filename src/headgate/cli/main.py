@@ -19,7 +19,20 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from headgate.cli import console, demo, doctor, hammer, logs, node, run, status, store, task
+from headgate.cli import (
+    config,
+    console,
+    demo,
+    doctor,
+    hammer,
+    init,
+    logs,
+    node,
+    run,
+    status,
+    store,
+    task,
+)
 from headgate.errors import (
     Conflict,
     Corrupt,
@@ -52,11 +65,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 EVERYDAY, CLOSER = "Everyday", "A closer look"
+app.command("init", rich_help_panel=EVERYDAY)(init.init)
 app.command("run", rich_help_panel=EVERYDAY)(run.run)
 app.command("status", rich_help_panel=EVERYDAY)(status.status)
 app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
 app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
 doctor.app.command("hammer")(hammer.hammer_store)
+app.add_typer(config.app, name="config", rich_help_panel=CLOSER)
 app.add_typer(node.app, name="node", rich_help_panel=CLOSER)
 app.add_typer(task.app, name="task", rich_help_panel=CLOSER)
 app.add_typer(store.app, name="store", rich_help_panel=CLOSER)
@@ -99,5 +114,6 @@ def main() -> None:
     except HeadgateError as error:
         log.debug("cli.failed", exc_info=True)
         code, group = next(said for kind, said in EXIT_CODES.items() if isinstance(error, kind))
-        console.talk().print(Text(f"{group}: ", "bold red"), console.printable(str(error)), sep="")
+        said = "\n".join(map(console.printable, str(error).split("\n")))
+        console.talk().print(Text(f"{group}: ", "bold red"), said, sep="")
         sys.exit(code)

@@ -1,0 +1,74 @@
+"""Composed: a file that passed every check, as the values that each room takes. Pure."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from headgate.engine import EventTime, SparkSettings
+from headgate.lake import LakeSettings
+from headgate.landing import StepSettings, StreamSettings
+from headgate.periods import FolderTemplate
+from headgate.settings import NodeDefaults, Settings, TableSettings, rules
+from headgate.settings.model import EventTimePart, File, SourcePart, StreamPart
+from headgate.sources import FilesSettings
+
+_BY: Mapping[str, Literal["json", "regex", "column", "sql"]] = {
+    **{"json": "json", "regex": "regex", "column": "column", "sql": "sql"}
+}
+
+
+def composed(file: File) -> Settings:
+    lake, spark, node = file.lake, file.spark, file.node
+    return Settings(
+        store=file.store,
+        lake=LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group),
+        namespace=file.namespace,
+        streams={name: _stream(name, one) for name, one in file.streams.items()},
+        tables={
+            name: TableSettings(name, one.kind, one.feed.stream, one.path or "")
+            for name, one in file.tables.items()
+        },
+        spark=SparkSettings(spark.master, spark.remote, spark.conf, spark.packages),
+        node=NodeDefaults(node.name, node.workers, tuple(sorted(set(node.labels)))),
+    )
+
+
+def _stream(name: str, one: StreamPart) -> StreamSettings:
+    return StreamSettings(
+        name=name,
+        source=_source(one.source),
+        event_time=_event_time(one.event_time),
+        folder=FolderTemplate.parse(one.folder),
+        land_as=one.land_as,
+        shards=one.shards,
+        shift_ms=one.shift,
+        grace_ms=one.grace,
+        allowed_lateness_ms=one.allowed_lateness,
+        future_skew_ms=one.future_skew,
+        late_records=one.late_records,
+        first_hour_ms=None if one.first_hour is None else rules.first_hour_ms(one.first_hour),
+        record_bytes_max=one.record_size_max,
+        round_bytes=one.round_size,
+        nodes=tuple(sorted(set(one.nodes))),
+        steps=tuple(StepSettings(step.kind, step.model_extra or {}) for step in one.steps),
+    )
+
+
+def _source(one: SourcePart) -> FilesSettings:
+    return FilesSettings(
+        path=one.path,
+        format=one.format,
+        lanes=one.lanes,
+        include=one.include,
+        exclude=one.exclude,
+        min_age_ms=one.min_age,
+        after_read=one.after_read,
+        move_to=one.move_to or "",
+        columns=one.columns,
+    )
+
+
+def _event_time(one: EventTimePart) -> EventTime:
+    ((by, text),) = one.given.items()
+    if one.parse is not None:
+        return EventTime(_BY[by], text, "text", rules.time_pattern(one.parse))
+    return EventTime(_BY[by], text, one.unit or "ms")

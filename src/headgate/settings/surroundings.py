@@ -1,0 +1,90 @@
+"""Surroundings: how the places that the settings name look from this machine, now.
+
+It only looks, and only at this machine: a folder may be there on others, and be made later. So
+everything here is a remark.
+"""
+
+import grp
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from headgate.errors import Invalid
+from headgate.references import is_reference, resolve
+from headgate.settings import Settings
+from headgate.settings.problems import shown
+from headgate.settings.remarks import is_inside
+from headgate.store import registry
+from headgate.store import url as store_url
+
+
+def surroundings(settings: Settings) -> list[str]:
+    found = [*_store(settings.store), *_lake(settings)]
+    for name, stream in settings.streams.items():
+        at = shown(("streams", name, "source"))
+        found += _folder(f"{at}.path", stream.source.path, os.R_OK | os.X_OK)
+        if stream.source.move_to:
+            found += _folder(f"{at}.move_to", stream.source.move_to, os.W_OK | os.X_OK)
+    found += _same_by_links(settings)
+    for key, value in settings.spark.conf.items():
+        found += _reference(shown(("spark", "conf", key)), value)
+    return [*found, *_reference("spark.remote", settings.spark.remote)]
+
+
+def _store(text: str) -> Iterator[str]:
+    url, known = store_url.parse(text), registry.schemes()
+    if url.scheme not in known:
+        names = ", ".join(f"{one}:" for one in sorted(known))
+        yield f"store: no store is registered here for {url.scheme}: (known: {names})"
+    if url.scheme == "file":
+        above = os.path.dirname(os.path.expanduser(url.path).rstrip("/"))
+        if not os.path.isdir(above):
+            yield f"store: {above} is no folder; next: mkdir -p {shlex.quote(above)}"
+    for option, value in url.options.items():
+        yield from _reference(f"store ({option})", value)
+
+
+def _lake(settings: Settings) -> Iterator[str]:
+    root = Path(settings.lake.root)
+    place = next(one for one in (root, *root.parents) if os.path.exists(one))
+    if not os.path.isdir(place):
+        yield f"lake: {place} is not a folder"
+    elif not os.access(place, os.W_OK | os.X_OK):
+        yield f"lake: nothing can be written in {place}; next: ls -ld {shlex.quote(str(place))}"
+    if settings.lake.group:
+        try:
+            grp.getgrnam(settings.lake.group)
+        except KeyError:
+            yield f"lake.group: this machine knows no group {settings.lake.group!r}"
+
+
+def _folder(at: str, folder: str, access: int) -> Iterator[str]:
+    named = shlex.quote(folder)
+    if not os.path.exists(folder):
+        yield f"{at}: there is no folder {folder} here; next: mkdir -p {named}"
+    elif not os.path.isdir(folder):
+        yield f"{at}: {folder} is not a folder"
+    elif not os.access(folder, access):
+        yield f"{at}: not enough rights in {folder}; next: ls -ld {named}"
+
+
+def _same_by_links(settings: Settings) -> Iterator[str]:
+    """The lake and a source that meet only once symbolic links are followed."""
+    lake = settings.lake.root
+    for name, stream in settings.streams.items():
+        path = stream.source.path
+        if is_inside(path, lake) or is_inside(lake, path):
+            continue  # said by its name already
+        real, real_lake = os.path.realpath(path), os.path.realpath(lake)
+        if is_inside(real, real_lake) or is_inside(real_lake, real):
+            at = shown(("streams", name, "source", "path"))
+            yield f"{at}: leads by a link to a place that it shares with the lake: {real}"
+
+
+def _reference(at: str, value: str) -> Iterator[str]:
+    if is_reference(value):
+        try:
+            resolve(value)
+        except Invalid as error:
+            yield f"{at}: {error}"
