@@ -11,8 +11,10 @@ every right back and leaves; it has an end, after which the rest is left to the 
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait  # noqa: TID251 - here threads start
 from enum import Enum
+from typing import TypeVar
 
 from headgate.ambient import Ambient, Deadline
 from headgate.cluster.duties import Duties, Loop
@@ -22,9 +24,34 @@ RETRY_MS = 500  # after an error, with as much again by chance
 DRAIN_MS = 60_000
 LEAVE_MS = 5_000
 POLL_MS = 100
+HANDS = 8
+HANDS_WORTH = 4  # fewer things are done sooner without help
 COMPLAIN_MS = 60_000  # between two complaints about the same
 
 log = logging.getLogger(__name__)
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Hands:
+    """Does the same with many things at once: `headgate.lake.local.Each`. Closing twice is fine."""
+
+    def __init__(self, count: int = HANDS) -> None:
+        # Not one of the node's loops: they only wait for the file system, each for a moment.
+        self._pool = ThreadPoolExecutor(count, "hand")
+
+    def each(self, act: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """What the first of them raises comes out, after all have ended."""
+        if len(things) < HANDS_WORTH:
+            return [act(thing) for thing in things]
+        futures = [self._pool.submit(act, thing) for thing in things]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def close(self) -> None:
+        self._pool.shutdown()
 
 
 class Ending(Enum):

@@ -8,31 +8,33 @@ publish. Not the numbers of commits, nor which round a record came with.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from headgate.audit import audit
+import pytest
 
-from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.audit.inspection import audit
+from headgate.commits.checkpoint import Checkpoint, Wish, add_wish, checkpoint_key
+from headgate.commits.record import record_path
 from headgate.engine import Engine
-from headgate.errors import Conflict, Fenced, OutcomeUnknown, Unavailable
+from headgate.errors import Conflict, Fenced, Halted, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.paths import STAGING
 from headgate.landing import StreamSettings
 from headgate.landing.jobs import Jobs
 from headgate.landing.shard import ShardWork, Tools
+from headgate.landing.stream_document import shard_of
 from headgate.periods import HOUR_MS
 from headgate.sources import Source
 from headgate.store import DocumentStore
-from headgate.store.changes import read
+from headgate.store.changes import change, read
 from headgate.store.memory import MemoryStore
 from headgate.testing.brook import BrookSource, Speck
 from headgate.testing.crashes import check_every_crash, late_wakers
 from headgate.testing.estuary import STREAM, Estuary, settings_of
-from headgate.testing.faults import Harm, Stage, wrap
+from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted, Stage, wrap
 from headgate.testing.manual import ManualAmbient, manual_store
 from headgate.testing.mill import Mill
 
 TURNS_MAX = 200
-AGAIN = (Harm.CRASH_BEFORE, Harm.CRASH_AFTER, Harm.LOSE_REPLY)
 
 
 class World:
@@ -110,9 +112,7 @@ class Process:
         def open_source(
             settings: StreamSettings, shard: int, _epoch: int, _store: DocumentStore
         ) -> Source:
-            source = BrookSource(
-                world.estuary.brook, shard, settings.shards, lambda: world.now_ms
-            )
+            source = BrookSource(world.estuary.brook, shard, settings.shards, lambda: world.now_ms)
             return wrap(Source, source, stage)
 
         tools = Tools(
@@ -149,6 +149,7 @@ class Land:
     """Records of two hours, one unusable, in two source partitions."""
 
     settings: StreamSettings = field(default_factory=settings_of)
+    name: str = ""
 
     def fresh(self) -> World:
         world = World(self.settings)
@@ -168,12 +169,118 @@ class Land:
         return world.state()  # type: ignore[return-value]
 
     def __str__(self) -> str:
-        return type(self).__name__
+        return self.name or type(self).__name__
 
 
-def test_k23_inv5_landing_ends_the_same_from_every_crash() -> None:
-    assert check_every_crash(Land(), again=AGAIN) > 1_000
+class LandTwoShardsInOneJob(Land):
+    """Each commits for itself what one job staged for both."""
+
+    def __init__(self) -> None:
+        super().__init__(settings_of(2))
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        owners = {shard_of(one, 2) for one in world.estuary.brook.drops}
+        assert owners == {0, 1}
+        return world
 
 
-def test_k19_a_late_waker_changes_nothing() -> None:
-    assert late_wakers(Land()) > 20
+@dataclass(frozen=True)
+class Recover(Land):
+    """A process died with its intent written, and with whatever `happen` does afterwards."""
+
+    happen: Callable[[World], None] = lambda _: None
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        with pytest.raises(Crashed):
+            self.act(world, Scripted([Point(intent_of(Land()), Harm.CRASH_AFTER)]))
+        assert world.checkpoint().journal is not None
+        self.happen(world)
+        return world
+
+
+def intent_of(flow: Land) -> int:
+    """The effect that writes the journal."""
+    calm = Calm()
+    flow.act(flow.fresh(), calm)
+    writes = [
+        number
+        for number, call in enumerate(calm.calls, 1)
+        if call.method == "replace" and call.subject == checkpoint_key(STREAM, 0)
+    ]
+    return writes[1]  # after the take-over
+
+
+def a_partition_joins(world: World) -> None:
+    world.drop("lane-7", world.now_ms - 1)
+
+
+def the_staged_file_is_lost(world: World) -> None:
+    lake = world.estuary.lake
+    (data,) = [path for path in world.staged() if "kind=data" in path]
+    facts = lake.facts(data)
+    assert facts is not None
+    lake.remove(data, facts)
+
+
+def the_wish(world: World) -> None:
+    wish = Wish("disk was replaced", "ann", 0)
+    change(world.store, checkpoint_key(STREAM, 0), Checkpoint, lambda found: add_wish(found, wish))
+
+
+class Restage(Recover):
+    """A staged file is lost: a person lets the range be read again."""
+
+    def __init__(self) -> None:
+        super().__init__(happen=the_staged_file_is_lost)
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        the_wish(world)
+        return world
+
+    def state(self, world: World) -> Mapping[str, object]:
+        old = world.estuary.lake.files().get(record_path(STREAM, 0, 1), b"")
+        return {**super().state(world), "old record": b'"number": 1' in old}
+
+
+class RestageAfterPublishing(Recover):
+    """As before, and some of the old commit was published already."""
+
+    def __init__(self) -> None:
+        super().__init__(happen=the_staged_file_is_lost)
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        with pytest.raises(Halted):
+            self.act(world, Calm())
+        assert world.estuary.published() == {}
+        the_wish(world)
+        return world
+
+
+FLOWS = [
+    Land(),
+    LandTwoShardsInOneJob(),
+    Recover(),
+    Recover(name="RecoverWhileAPartitionJoins", happen=a_partition_joins),
+    Restage(),
+    RestageAfterPublishing(),
+]
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=str)
+def test_k23_inv5_landing_ends_the_same_from_every_crash(flow: Land) -> None:
+    assert check_every_crash(flow, again=()) > 100
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=str)
+def test_inv5_a_crash_during_the_recovery_changes_nothing(flow: Land) -> None:
+    crash = (Harm.CRASH_AFTER,)
+    assert check_every_crash(flow, crash, again=(Harm.CRASH_AFTER, Harm.LOSE_REPLY)) > 1_000
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=str)
+def test_k19_a_late_waker_changes_nothing(flow: Land) -> None:
+    assert late_wakers(flow) > 15

@@ -217,6 +217,13 @@ class Tenure:
         wanted = tuple(partitions)
         return self._write(lambda value: taken_over(self._key, value, self._epoch, wanted))
 
+    def join(self, partitions: Iterable[str]) -> Checkpoint:
+        """With source partitions that were found since; a write only if there are any."""
+        wanted = tuple(partitions)
+        if all(one in self.checkpoint.positions for one in wanted):
+            return self.checkpoint
+        return self._write(lambda value: taken_over(self._key, value, self._epoch, wanted))
+
     def intend(self, base: Base, journal: Journal) -> Checkpoint:
         """Raises as `intended`, and Unavailable, OutcomeUnknown."""
         return self._write(lambda value: intended(self._key, value, base, journal))

@@ -17,7 +17,7 @@ from headgate.ambient import Ambient
 from headgate.cluster.nudge import Nudge
 from headgate.engine import Engine, Job, Shape, ShardInput, StagedFile, Tally
 from headgate.engine.failure import JobFailed
-from headgate.errors import Fenced, HeadgateError, OutcomeUnknown, Unavailable
+from headgate.errors import Fenced, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.landing.guarded import Permit
 from headgate.landing.names import attempt_folder, labels_of, shard_folder
@@ -127,7 +127,7 @@ class Jobs:
             self._run(tickets[:middle])
             self._run(tickets[middle:])
             return
-        except HeadgateError as error:
+        except Exception as error:  # noqa: BLE001 - also what is no error of ours: nobody may wait for ever
             self._clean(folder)
             for ticket in tickets:
                 ticket.outcome = error

@@ -166,7 +166,7 @@ class ShardWork:
             return self._ambient.monotonic_ms()
         if self._round is not None:
             return self._go_on(self._round)
-        return self._look(checkpoint)
+        return self._look()
 
     # Taking over
 
@@ -237,7 +237,10 @@ class ShardWork:
 
     # Looking
 
-    def _look(self, checkpoint: Checkpoint) -> int:
+    def _look(self) -> int:
+        # A source partition that is new is in the checkpoint before `closing` is read: what is
+        # being closed then waits for it, or it is late for that.
+        checkpoint = self._tenure.join(self._source.partitions())
         stream = open_stream(self._store, self._settings)
         now_ms = self._ambient.monotonic_ms()
         self._sweep(checkpoint)

@@ -7,11 +7,13 @@ line uses other parts of the kit, and must run without.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headgate.testing.contract.lake import LakeContract
     from headgate.testing.contract.presence import PresenceContract
+    from headgate.testing.contract.source import SourceContract, SourceHarness
     from headgate.testing.contract.suite import StoreContract
     from headgate.testing.crashes import Flow, check_every_crash, late_wakers
     from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted, wrap
-    from headgate.testing.harness import PresenceHarness, StoreHarness
+    from headgate.testing.harness import LakeHarness, PresenceHarness, StoreHarness
     from headgate.testing.simulation.kernel import Simulation
 
 __all__ = [
@@ -19,11 +21,15 @@ __all__ = [
     "Crashed",
     "Flow",
     "Harm",
+    "LakeContract",
+    "LakeHarness",
     "Point",
     "PresenceContract",
     "PresenceHarness",
     "Scripted",
     "Simulation",
+    "SourceContract",
+    "SourceHarness",
     "StoreContract",
     "StoreHarness",
     "check_every_crash",
@@ -36,11 +42,15 @@ _HOMES = {
     "Crashed": "headgate.testing.faults",
     "Flow": "headgate.testing.crashes",
     "Harm": "headgate.testing.faults",
+    "LakeContract": "headgate.testing.contract.lake",
+    "LakeHarness": "headgate.testing.harness",
     "Point": "headgate.testing.faults",
     "PresenceContract": "headgate.testing.contract.presence",
     "PresenceHarness": "headgate.testing.harness",
     "Scripted": "headgate.testing.faults",
     "Simulation": "headgate.testing.simulation.kernel",
+    "SourceContract": "headgate.testing.contract.source",
+    "SourceHarness": "headgate.testing.contract.source",
     "StoreContract": "headgate.testing.contract.suite",
     "StoreHarness": "headgate.testing.harness",
     "check_every_crash": "headgate.testing.crashes",

@@ -308,10 +308,11 @@ def watch(simulation: Simulation, watching: Sequence[Checker]) -> None:
             for checker in wanted[event[2]]:
                 checker.see(event)
         elif call[4] is Sort.WRITE:
-            key = call[2][0]
-            for checker in wanted[event[2]]:
-                if key.startswith(checker.keys):  # type: ignore[attr-defined]  # the first argument
-                    checker.see(event)
+            key = call[2][0]  # the first argument; of some calls it is no text
+            if isinstance(key, str):
+                for checker in wanted[event[2]]:
+                    if key.startswith(checker.keys):
+                        checker.see(event)
 
     simulation.observe(show)
 

@@ -22,7 +22,7 @@ from headgate.engine import Engine
 from headgate.errors import Ended, HeadgateError, Invalid, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.sources import Source
-from headgate.lake import Lake
+from headgate.sources.folder import Folder
 from headgate.store import DocumentStore
 
 
@@ -57,18 +57,18 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
         "watch": Sort.LOCAL,
         "close": Sort.LOCAL,
     },
-    Lake: {
-        "url": Sort.LOCAL,
-        "stage": Sort.WRITE,
-        "seal": Sort.WRITE,
-        "facts": Sort.READ,
-        "publish": Sort.WRITE,
-        "settle": Sort.WRITE,
-        "read": Sort.READ,
-        "list": Sort.READ,
+    Folder: {
+        "ident": Sort.READ,
+        "absolute": Sort.LOCAL,
+        "scan": Sort.READ,
+        "stat": Sort.READ,
+        "head": Sort.READ,
+        "open_drawer": Sort.WRITE,
+        "take": Sort.WRITE,
+        "put": Sort.WRITE,
         "remove": Sort.WRITE,
-        "remove_folder": Sort.WRITE,
-        "append": Sort.WRITE,
+        "names": Sort.READ,
+        "close_drawer": Sort.WRITE,
     },
     Lake: {
         "url": Sort.LOCAL,

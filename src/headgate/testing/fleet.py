@@ -102,19 +102,23 @@ class Fleet:
         if before is not None and not before.is_dead:
             return
         machine = self.simulation.boot(name)
+        duties = self.duties[name] = self.duties_of(machine, settings or NodeSettings(name))
+        for loop_name, loop in duties.loops().items():
+            wake = machine.run_loop(loop_name, loop.tick, partial(self._retry, machine))
+            loop.nudge.on_give(wake)
+
+    def duties_of(self, machine: Machine, settings: NodeSettings) -> Duties:
+        """What a node of this fleet does."""
         store = wrap(DocumentStore, self.store_of(machine), machine.stage)
         ambient = machine.ambient
-        duties = self.duties[name] = Duties(
-            settings or NodeSettings(name),
+        return Duties(
+            settings,
             store,
             DocumentPresence(store, ambient, term_ms=self.term_ms),
             ambient,
             [StepsKind(store, ambient, machine.kill)],
             [*self._more, self.feed],
         )
-        for loop_name, loop in duties.loops().items():
-            wake = machine.run_loop(loop_name, loop.tick, partial(self._retry, machine))
-            loop.nudge.on_give(wake)
 
     def store_of(self, machine: Machine) -> DocumentStore:  # noqa: ARG002 - for those who change it
         """What lies behind this machine's network."""

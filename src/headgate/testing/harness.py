@@ -1,10 +1,12 @@
 """Harness: what a contract needs of a backend beside the thing itself."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from headgate.ambient import Ambient, SystemAmbient
 from headgate.cluster import Presence
+from headgate.lake import Lake
 from headgate.store import DocumentStore
 
 
@@ -34,6 +36,32 @@ class PresenceHarness(Protocol):
     def open_lossy(self, namespace: str, ambient: Ambient, term_ms: int, seed: int) -> Presence:
         """One whose writes are not always answered (OutcomeUnknown): they happen or they do not.
         `planted.LosesReplies` makes such a store."""
+
+
+class LakeHarness(Protocol):
+    """What the suite for the lake needs of a backend. One harness has one lake, empty at first."""
+
+    def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
+        """One more client of the same lake."""
+
+    def put(self, path: str, content: bytes) -> None:
+        """As an engine, or a careless hand: in place, whatever is there, neither sealed nor
+        settled."""
+
+    def files(self) -> Mapping[str, bytes]:
+        """Everything there is, by path, as somebody else sees it."""
+
+    def ways_out(self) -> Sequence[str]:
+        """Paths of plain names that lead out of the root, if this backend can have such."""
+
+    def mode_of(self, path: str) -> int:
+        """Of a file or a folder."""
+
+    def power_cut(self) -> None:
+        """Everything is as it was when it was last made to last. Clients stay open."""
+
+    def outage(self, name: str) -> AbstractContextManager[None]:
+        """While open, no write can succeed. `LakeContract.outages` has the names."""
 
 
 class Opened:

@@ -35,12 +35,12 @@ def scenario_of(seed: int) -> Scenario:
     turmoil_ms = random.choice([60_000, 120_000, 240_000])
     happenings: list[Fault | Move] = []
     for _ in range(random.randint(1, HAPPENINGS_MAX)):
-        happenings += _draw(random, names, turmoil_ms)
+        happenings += draw(random, names, turmoil_ms)
     slowness = 400 if random.random() < 0.1 else 1
     return Scenario(seed, feed, nodes, tuple(happenings), turmoil_ms, slowness)
 
 
-def _draw(random: Random, names: list[str], turmoil_ms: int) -> list[Fault | Move]:
+def draw(random: Random, names: list[str], turmoil_ms: int) -> list[Fault | Move]:
     name = random.choice(names)
     time_ms = random.randrange(turmoil_ms)
     long_ms = random.choice([TERM_MS // 2, TERM_MS, 2 * TERM_MS, 3 * TERM_MS])

@@ -1,0 +1,133 @@
+"""Equipment: what a node needs to land the streams of its settings.
+
+Spark is started by the first round that reads something, and not before: a node without work, or
+with nothing but status to tell, needs no Java.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from headgate.ambient import Ambient
+from headgate.app.nodes import Equip, Equipment
+from headgate.cluster.store_clock import StoreClock
+from headgate.commits import StepKind
+from headgate.engine import Engine
+from headgate.engine.footers import schema_of
+from headgate.engine.spark import SparkEngine
+from headgate.lake import Lake, LakeSettings
+from headgate.lake.ledger import Ledger
+from headgate.lake.opening import local_root, open_lake
+from headgate.landing import StreamSettings
+from headgate.landing.jobs import Jobs
+from headgate.landing.kind import LandFeed, LandKind
+from headgate.landing.names import REDRIVE, REDRIVEN
+from headgate.landing.shard import OpenSource, Tools
+from headgate.landing.stream_document import shard_of
+from headgate.node import Hands
+from headgate.periods import escape_name
+from headgate.settings import Settings
+from headgate.settings.secrecy import resolved
+from headgate.sources import FilesSettings, Source
+from headgate.sources.files import FilesSource
+from headgate.sources.joined import JoinedSource
+from headgate.sources.local_folder import LocalFolder
+from headgate.sources.spark import read_files
+from headgate.store import DocumentStore
+
+READERS = {"files": read_files}
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Everything that outlives a node's membership."""
+
+    lake: Lake
+    engine: Engine
+    hands: Hands
+
+
+@contextmanager
+def opened_landing(
+    settings: Settings, ambient: Ambient, engine: Engine | None = None
+) -> Iterator[Landing]:
+    """`engine`: instead of Spark. Raises Invalid, Unavailable."""
+    with closing(Hands()) as hands:
+        lake = open_lake(settings.lake, ambient, hands.each)
+        own = engine or SparkEngine(resolved(settings.spark), lake.url, READERS)
+        with closing(own):
+            yield Landing(lake, own, hands)
+
+
+def landing_equipment(
+    settings: Settings,
+    landing: Landing,
+    node: str,
+    *,
+    kinds: Mapping[str, StepKind],
+    eager_since_ms: int | None = None,
+) -> Equip:
+    """For `joined_node`."""
+
+    def equip(store: DocumentStore, ambient: Ambient) -> Equipment:
+        jobs = Jobs(landing.engine, landing.lake, ambient)
+        clock = StoreClock(store, ambient)
+        tools = Tools(
+            store,
+            landing.lake,
+            jobs,
+            source_opener(settings.lake, ambient),
+            Ledger(landing.lake, node, ambient),
+            ambient,
+            clock.off_ms,
+            kinds,
+            eager_since_ms,
+            landing.hands.each,
+        )
+        streams = settings.streams.values()
+        return Equipment(
+            [LandKind(stream, tools) for stream in streams],
+            [LandFeed(stream) for stream in streams],
+            {"jobs": jobs},
+        )
+
+    return equip
+
+
+def source_opener(lake: LakeSettings, ambient: Ambient) -> OpenSource:
+    """The stream's own source, and that of its dead letters which are driven in again."""
+    root = local_root(lake.root)
+
+    def open_source(stream: StreamSettings, shard: int, epoch: int, store: DocumentStore) -> Source:
+        redriven = redrive_settings(root, stream.name)
+        open_one = partial(_open_files, stream, shard, epoch, store, ambient)
+        return JoinedSource([open_one(stream.source), open_one(redriven)])
+
+    return open_source
+
+
+def redrive_settings(root: str, stream: str) -> FilesSettings:
+    name = escape_name(stream)
+    return FilesSettings(
+        os.path.join(root, REDRIVE, name),
+        "dead",
+        after_read="move",
+        move_to=os.path.join(root, REDRIVEN, name),
+        prefix="redrive",
+    )
+
+
+def _open_files(
+    stream: StreamSettings,
+    shard: int,
+    epoch: int,
+    store: DocumentStore,
+    ambient: Ambient,
+    files: FilesSettings,
+) -> Source:
+    lanes = [f"{files.prefix}-{number}" for number in range(files.lanes)]
+    own = [one for one in lanes if shard_of(one, stream.shards) == shard]
+    folder = LocalFolder(files.path)
+    return FilesSource(files, stream.name, own, epoch, store, folder, ambient, schema_of)

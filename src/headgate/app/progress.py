@@ -1,0 +1,79 @@
+"""Progress: how far the streams of an installation are, from documents alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.cluster.tasks import Task, task_key
+from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.landing import StreamSettings
+from headgate.landing.kind import feed_name
+from headgate.landing.report import Report, report_key
+from headgate.landing.shard import is_proved
+from headgate.landing.stream_document import StreamDocument, stream_key
+from headgate.store import DocumentStore
+from headgate.store.changes import read
+
+
+@dataclass(frozen=True, slots=True)
+class ShardProgress:
+    stream: str
+    shard: int
+    checkpoint: Checkpoint
+    report: Report | None
+    set_aside: str  # "": it is not; else why
+    paused: str
+    is_idle: bool  # everything that was there when one began to wait has landed
+
+    @property
+    def name(self) -> str:
+        return f"{self.stream}/{self.shard}"
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether there is anything to come without a person."""
+        return not (self.is_idle or self.set_aside or self.paused)
+
+
+def progress_of(
+    store: DocumentStore, streams: Mapping[str, StreamSettings], since_ms: int
+) -> list[ShardProgress]:
+    """Raises Unavailable, Corrupt."""
+    found = []
+    for name, settings in streams.items():
+        stream = read(store, stream_key(name), StreamDocument)
+        paused = stream.value.paused if stream is not None else None
+        for shard in range(settings.shards):
+            task = read(store, task_key(feed_name(name), shard), Task)
+            aside = None if task is None else task.value.set_aside
+            checkpoint = read(store, checkpoint_key(name, shard), Checkpoint)
+            report = read(store, report_key(name, shard), Report)
+            found.append(
+                ShardProgress(
+                    name,
+                    shard,
+                    Checkpoint() if checkpoint is None else checkpoint.value,
+                    None if report is None else report.value,
+                    "" if aside is None else aside.words,
+                    "" if paused is None else f"paused by {paused.who}: {paused.reason}",
+                    checkpoint is not None
+                    and _is_idle(
+                        checkpoint.value, None if report is None else report.value, since_ms
+                    ),
+                )
+            )
+    return found
+
+
+def _is_idle(checkpoint: Checkpoint, report: Report | None, since_ms: int) -> bool:
+    if checkpoint.journal is not None or checkpoint.turn == 0:
+        return False
+    if is_proved(checkpoint, since_ms):
+        return True
+    # Files that somebody is still writing prove nothing, and nobody can land them yet.
+    return (
+        report is not None
+        and report.at_ms >= since_ms
+        and report.unfinished > 0
+        and report.waiting_files == 0
+        and report.doing == "idle"
+    )
