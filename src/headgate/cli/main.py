@@ -20,6 +20,7 @@ import typer
 from rich.text import Text
 
 from headgate.cli import (
+    audit,
     config,
     console,
     demo,
@@ -68,6 +69,7 @@ EVERYDAY, CLOSER = "Everyday", "A closer look"
 app.command("init", rich_help_panel=EVERYDAY)(init.init)
 app.command("run", rich_help_panel=EVERYDAY)(run.run)
 app.command("status", rich_help_panel=EVERYDAY)(status.status)
+app.command("audit", rich_help_panel=EVERYDAY)(audit.audit)
 app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
 app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
 doctor.app.command("hammer")(hammer.hammer_store)
