@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import headgate
 import headgate.testing
 from headgate.cluster import Presence
+from headgate.lake import Lake
+from headgate.sources import Source
 from headgate.store import DocumentStore
 
 ROOT = Path(__file__).parent.parent
@@ -25,10 +28,10 @@ FAULTS = (ROOT / "docs/why/faults.md").read_text("utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
 
 
-def names_of_tests() -> list[str]:
+def names_of_tests(files: Sequence[Path]) -> list[str]:
     found = [
         node.name
-        for file in TESTS
+        for file in files
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
@@ -36,7 +39,10 @@ def names_of_tests() -> list[str]:
     return found
 
 
-TEST_NAMES = names_of_tests()
+LAKE_CONTRACT = SOURCE / "testing/contract/lake.py"  # there, `l2` is a guarantee and no fault
+TEST_NAMES = names_of_tests(TESTS)
+LAKE_NAMES = names_of_tests([LAKE_CONTRACT])
+FAULT_NAMES = names_of_tests([file for file in TESTS if file != LAKE_CONTRACT])
 
 
 @pytest.mark.parametrize(
@@ -77,8 +83,9 @@ def test_the_public_names_are_these() -> None:
         "open_store",
     ]
     assert headgate.testing.__all__ == [
-        *("Calm", "Crashed", "Flow", "Harm", "Point", "PresenceContract", "PresenceHarness"),
-        *("Scripted", "Simulation", "StoreContract", "StoreHarness"),
+        *("Calm", "Crashed", "Flow", "Harm", "LakeContract", "LakeHarness", "Point"),
+        *("PresenceContract", "PresenceHarness", "Scripted", "Simulation"),
+        *("SourceContract", "SourceHarness", "StoreContract", "StoreHarness"),
         *("check_every_crash", "late_wakers", "wrap"),
     ]
 
@@ -103,6 +110,21 @@ def test_each_presence_guarantee_has_a_contract_test() -> None:
         assert any(name.startswith(f"test_p{number}_") for name in names), f"P{number}"
 
 
+def test_each_lake_guarantee_has_a_contract_test() -> None:
+    numbers = re.findall(r"^    L(\d+) ", Lake.__doc__ or "", re.MULTILINE)
+    assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
+    for number in numbers:
+        assert any(name.startswith(f"test_l{number}_") for name in LAKE_NAMES), f"L{number}"
+
+
+def test_each_source_guarantee_has_a_contract_test() -> None:
+    numbers = re.findall(r"^    C(\d+) ", Source.__doc__ or "", re.MULTILINE)
+    assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
+    names = names_of_tests([SOURCE / "testing/contract/source.py"])
+    for number in numbers:
+        assert any(name.startswith(f"test_c{number}_") for name in names), f"C{number}"
+
+
 def fault_ids() -> list[str]:
     return re.findall(r"^### ([KLGQB]\d+) — ", FAULTS, re.MULTILINE)
 
@@ -115,14 +137,14 @@ def test_each_fault_of_the_originals_is_explained_once() -> None:
 
 def test_each_id_in_a_tests_name_is_explained() -> None:
     known = {one.lower() for one in fault_ids()}
-    for name in TEST_NAMES:
+    for name in FAULT_NAMES:
         for found in re.findall(r"_([klgqb]\d+)(?=_)", name):
             assert found in known, f"{name}: docs/why/faults.md has no {found.upper()}"
 
 
 def test_a_fault_that_is_held_today_has_its_test() -> None:
     """An entry whose rule is not marked as planned is a promise; a test's name carries its id."""
-    in_names = {found for name in TEST_NAMES for found in re.findall(r"_([klgqb]\d+)(?=_)", name)}
+    in_names = {found for name in FAULT_NAMES for found in re.findall(r"_([klgqb]\d+)(?=_)", name)}
     entries = re.split(r"^### ", FAULTS, flags=re.MULTILINE)[1:]
     held = [entry.split(" ", 1)[0] for entry in entries if "**Rule.**" in entry]
     assert held

@@ -1,0 +1,88 @@
+"""Memo: checksums of files that did not change since they were read.
+
+A commit asks what a file is when it seals it, before it moves it and afterwards; the bytes are read
+once. An entry belongs to one inode and holds while size, `mtime` and `ctime` stand: a write moves
+`mtime`, and who sets that back moves `ctime`. A move of ours changes `ctime`, too, and says so
+(`moved`).
+
+Time stamps have a grain: a second write within it leaves them as they are. So a file is remembered
+only if its last write is further back than the grain, by the disk's own clock: `ctime`, which
+`touch` moves before a file is read. From then on every write shows in `mtime`. No clock of ours
+takes part: it may be wrong, and the disk may be another machine's.
+"""
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeAlias
+
+from headgate.lake import FileFacts
+
+ENTRIES_MAX = 32_768
+GRAIN_NS = 20_000_000  # a tick of the kernel is at most 10 ms
+COARSE_GRAIN_NS = 2_000_000_000  # of disks that stamp whole seconds
+SECOND_NS = 1_000_000_000
+
+
+Stamps: TypeAlias = tuple[int, int, int]
+
+
+class Memo:
+    def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
+        self._entries_max = entries_max
+        self._alone = threading.Lock()
+        self._seen: dict[tuple[int, int], tuple[Stamps, FileFacts]] = {}  # by inode
+
+    def facts(self, found: os.stat_result) -> FileFacts | None:
+        seen = self._seen.get((found.st_dev, found.st_ino))
+        return seen[1] if seen is not None and seen[0] == stamps(found) else None
+
+    def keep(self, found: os.stat_result, facts: FileFacts) -> None:
+        """These bytes were read between two looks that both found this."""
+        if is_settled(found):
+            self._put(found, facts)
+
+    def moved(self, before: os.stat_result, after: Callable[[], os.stat_result]) -> None:
+        """The file was moved by us between the two looks; the second is asked for if it matters."""
+        facts = self.facts(before)
+        if facts is None:
+            return
+        found = after()
+        if is_same_content(found, before):
+            self._put(found, facts)
+
+    def _put(self, found: os.stat_result, facts: FileFacts) -> None:
+        inode = (found.st_dev, found.st_ino)
+        with self._alone:
+            self._seen.pop(inode, None)
+            if len(self._seen) >= self._entries_max:
+                del self._seen[next(iter(self._seen))]  # the oldest
+            self._seen[inode] = (stamps(found), facts)
+
+
+def stamps(found: os.stat_result) -> Stamps:
+    """What tells one state of a file from another."""
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def is_settled(found: os.stat_result) -> bool:
+    """Any later write will show in its time stamps."""
+    is_coarse = found.st_mtime_ns % SECOND_NS == 0
+    grain_ns = COARSE_GRAIN_NS if is_coarse else GRAIN_NS
+    return found.st_ctime_ns - found.st_mtime_ns >= grain_ns
+
+
+def touch(handle: int) -> None:
+    """Moves `ctime` and nothing else, if this user may."""
+    with suppress(PermissionError):
+        os.fchmod(handle, stat.S_IMODE(os.fstat(handle).st_mode))
+
+
+def is_same_content(one: os.stat_result, other: os.stat_result) -> bool:
+    """The same file, and not written between the two looks: `ctime` moves with its name, too."""
+    return os.path.samestat(one, other) and (one.st_size, one.st_mtime_ns) == (
+        other.st_size,
+        other.st_mtime_ns,
+    )

@@ -1,0 +1,59 @@
+"""Opening: from settings to a lake, by the scheme of its root."""
+
+import os
+import re
+from shlex import quote
+
+from headgate.ambient import Ambient
+from headgate.errors import Invalid
+from headgate.lake import Lake, LakeSettings
+from headgate.lake.local import Each, LocalLake, in_turn
+from headgate.lake.refusals import explained
+from headgate.store.disk import make_folder, sync_folder
+
+# One letter is no scheme: it is more likely a drive.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+_PATTERN_CHARACTERS = frozenset("*?[]{}\\")  # Spark takes a path with these for a pattern
+
+
+def open_lake(settings: LakeSettings, ambient: Ambient, each: Each = in_turn) -> Lake:
+    """The root is made if it is missing. `each` does many things at once, where somebody has
+    threads for it. Raises Invalid, Unavailable."""
+    root = local_root(settings.root)
+    if os.path.lexists(root) and not os.path.isdir(root):
+        raise Invalid(
+            f"lake {settings.root!r}: is a file or a link to nowhere, not a folder; next: choose "
+            f"another path, or see what it is: ls -ld {quote(root)}"
+        )
+    with explained(root):
+        make_folder(root)
+        sync_folder(os.path.dirname(root))
+    changed = LakeSettings(root, settings.file_mode, settings.folder_mode, settings.group)
+    return LocalLake(changed, ambient, each)
+
+
+def local_root(root: str) -> str:
+    """The absolute path that these settings name. Raises Invalid."""
+    matched = _URL.fullmatch(root)
+    scheme, path = matched.groups() if matched else ("file", root)
+    if scheme.lower() != "file":
+        raise Invalid(
+            f"lake {root!r}: there is no lake on {scheme}: yet; next: give a path, or a file: URL"
+        )
+    if matched and path.startswith("//"):
+        if not path.startswith("///"):
+            raise Invalid(f"lake {root!r}: names a host; next: write file:///srv/lake, or a path")
+        path = path[2:]
+    if not path.startswith("/"):
+        raise Invalid(
+            f"lake {root!r}: is no absolute path, and nodes may stand in other folders; next: "
+            "write it from the first / on"
+        )
+    if "\0" in path or not _PATTERN_CHARACTERS.isdisjoint(path):
+        raise Invalid(
+            f"lake {root!r}: has one of * ? [ ] {{ }} \\ in it, which Spark takes for a pattern; "
+            "next: choose another path"
+        )
+    if os.path.normpath(path).strip("/") == "":
+        raise Invalid(f"lake {root!r}: is the whole machine; next: choose a folder")
+    return "/" + path.strip("/")

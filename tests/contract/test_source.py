@@ -1,0 +1,67 @@
+"""Binds the files source to the contract of a source: both folders, each act after a read."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate.store.file import FileStore
+from headgate.testing import SourceContract, SourceHarness
+from headgate.testing.manual import ManualAmbient, manual_store
+from tests.contract.sources import AfterRead, FilesHarness, LocalDrops, MemoryDrops
+
+
+def in_memory(after_read: AfterRead) -> FilesHarness:
+    ambient = ManualAmbient()
+    return FilesHarness(manual_store(ambient), ambient, MemoryDrops(), after_read)
+
+
+def on_disk(folder: Path, after_read: AfterRead) -> Iterator[FilesHarness]:
+    ambient = ManualAmbient()
+    store = FileStore(folder / "state", "contract", ambient)
+    yield FilesHarness(store, ambient, LocalDrops(folder / "incoming"), after_read)
+    store.close()
+
+
+class TestKeptInMemory(SourceContract):
+    @pytest.fixture
+    def harness(self) -> SourceHarness:
+        return in_memory("keep")
+
+
+class TestMovedInMemory(SourceContract):
+    removes_what_was_read = True
+
+    @pytest.fixture
+    def harness(self) -> SourceHarness:
+        return in_memory("move")
+
+
+class TestDeletedInMemory(SourceContract):
+    removes_what_was_read = True
+
+    @pytest.fixture
+    def harness(self) -> SourceHarness:
+        return in_memory("delete")
+
+
+class TestKeptOnDisk(SourceContract):
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> Iterator[SourceHarness]:
+        yield from on_disk(tmp_path, "keep")
+
+
+class TestMovedOnDisk(SourceContract):
+    removes_what_was_read = True
+
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> Iterator[SourceHarness]:
+        yield from on_disk(tmp_path, "move")
+
+
+class TestDeletedOnDisk(SourceContract):
+    removes_what_was_read = True
+
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> Iterator[SourceHarness]:
+        yield from on_disk(tmp_path, "delete")
