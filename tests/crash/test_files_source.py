@@ -194,6 +194,14 @@ def test_planted_a_drawer_that_is_never_closed_is_caught() -> None:
         late_wakers(Settling("delete"))
 
 
+def test_planted_a_holder_that_does_not_ask_whether_it_still_is_one_is_caught() -> None:
+    with (
+        patch.object(Book, "check", lambda _self: None),
+        pytest.raises(AssertionError, match="the first went on"),
+    ):
+        late_wakers(Settling("delete"))
+
+
 def test_planted_a_batch_named_before_it_is_written_is_caught() -> None:
     def named_first(self: Book, room: str, body: object) -> str:
         name = self._ambient.new_id()

@@ -52,7 +52,7 @@ class JoinedSource:
         for plan in others:
             if plan.is_empty:
                 ends_ms.update(plan.ends_ms)
-        has_more = first.has_more or any(not plan.is_empty for plan in others)
+        has_more = first.has_more or any(one.has_more or not one.is_empty for one in others)
         return replace(first, ends_ms=ends_ms, has_more=has_more)
 
     def confirm(self, plan: Plan) -> None:

@@ -1,0 +1,72 @@
+"""Shapes: what the files of one job must have in common, found out when a file gets its number.
+
+A file that cannot be read gets no number. It stays where it is, is counted as unfinished and named
+in the log: nothing is lost, no hour is called complete that it may belong to, and what comes
+after it is read.
+"""
+
+import csv
+from collections.abc import Callable
+from os.path import splitext
+
+from headgate.errors import Corrupt, Invalid
+from headgate.sources import FilesSettings
+from headgate.sources.folder import Entry, Folder
+
+SchemaOf = Callable[[str], tuple[str, ...]]
+"""Of a Parquet file by its absolute path: name and type of each column. Raises Invalid or Corrupt
+if it is none."""
+
+Columns = tuple[str, ...]
+
+# What no reader of text unpacks: it would be read as lines of noise.
+_PACKED = frozenset(
+    {".7z", ".br", ".bz2", ".deflate", ".gz", ".lz4", ".lzo", ".rar", ".snappy", ".sz", ".tar"}
+    | {".tgz", ".xz", ".z", ".zip", ".zst", ".zstd"}
+)
+
+
+def columns_of(
+    settings: FilesSettings, folder: Folder, schema_of: SchemaOf, entry: Entry
+) -> Columns:
+    """Raises Invalid: this file cannot be read, and what to do about it."""
+    suffix = splitext(entry.path)[1]
+    try:
+        entry.path.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{entry.path!r}: its name is not UTF-8; next: rename it") from error
+    if settings.format in ("json", "csv", "text"):
+        if suffix != ".gz" and suffix.lower() in _PACKED:
+            raise Invalid(
+                f"{entry.path}: {suffix} is not unpacked, only .gz is; next: unpack it under "
+                "another name, or name it in `exclude`"
+            )
+        return _columns_of_text(settings, folder, entry)
+    if settings.format == "parquet" and entry.size_bytes > 0:
+        try:
+            return schema_of(folder.absolute(entry.path))
+        except Corrupt as error:
+            raise Invalid(str(error)) from error
+    folder.head(entry.path, 1)
+    return (suffix,) if settings.format == "dead" else ()
+
+
+def _columns_of_text(settings: FilesSettings, folder: Folder, entry: Entry) -> Columns:
+    if settings.format != "csv" or settings.columns or entry.size_bytes == 0:
+        folder.head(entry.path, 1)
+        return settings.columns if settings.format == "csv" else ()
+    return _names_of(folder.head(entry.path).decode("utf-8-sig", "replace"))
+
+
+def _names_of(line: str) -> Columns:
+    """As in the header; made different where they are missing or the same."""
+    try:
+        row = next(csv.reader([line]), [])
+    except csv.Error as error:
+        raise Invalid(f"the header line is no csv: {error}") from error
+    names: list[str] = []
+    for place, found in enumerate(row):
+        name = found.strip() or f"_c{place}"
+        taken = {one.lower() for one in names}
+        names.append(f"{name}{place}" if name.lower() in taken else name)
+    return tuple(names)

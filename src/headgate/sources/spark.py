@@ -1,0 +1,148 @@
+"""Spark: files as rows, each with its file, its number and its line.
+
+    lines (json, csv, text)      `raw`, the line as it came
+    parquet                      `row`, a struct of its own columns
+    dead letters (dead-…)        what they hold, as above
+
+and beside it `label`, `partition`, `number`, `line`, `arrival_ms` and `mark_ms`. Lines are counted
+in the task that reads the file; therefore a file is never split and a task reads one file.
+"""
+
+import json
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from headgate.engine import NO_MARK_MS, InputFile, Job, ShardInput
+from headgate.engine.addresses import path_of, spellings_of, to_read
+from headgate.engine.failure import JobFailed
+from headgate.engine.sql import name
+from headgate.errors import Invalid
+
+_TASK_BITS = 33  # of monotonically_increasing_id: below them the row in its task
+_FACTS = (
+    "path string, label string, partition string, number bigint, arrival_ms bigint, mark_ms bigint"
+)
+
+
+class FilesReader:
+    """Makes rows of numbered files."""
+
+    def frame(self, session: SparkSession, job: Job) -> DataFrame:
+        """Raises Invalid, JobFailed."""
+        files = [(shard, file) for shard in job.inputs for file in shard.files]
+        kind = job.shape.format
+        if kind in ("parquet", "dead-parquet"):
+            return _of_parquet(session, job, files)
+        if kind.startswith("dead-"):
+            return _of_dead(session, files)
+        return _of_lines(session, files)
+
+
+Planned = Sequence[tuple[ShardInput, InputFile]]
+
+
+def _of_lines(session: SparkSession, files: Planned) -> DataFrame:
+    reader = session.read.option("lineSep", "\n").option("recursiveFileLookup", "true")
+    lines = reader.text([to_read(file.path) for _, file in files])
+    counted = lines.select(
+        # A line feed ends a line; a carriage return before it is part of that end.
+        fn.expr(
+            r"CASE WHEN endswith(value, '\r') THEN CAST(substring(CAST(value AS BINARY), 1, "
+            r"octet_length(value) - 1) AS STRING) ELSE value END"
+        ).alias("raw"),
+        fn.expr(f"monotonically_increasing_id() % {1 << _TASK_BITS}L + 1").alias("line"),
+        fn.col("_metadata.file_path").alias("path"),
+    )
+    return _told(session, counted, _facts(lines, files))
+
+
+def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
+    files = [one for one in files if one[1].size_bytes > 0]  # an empty file has no footer
+    rows = session.read.option("recursiveFileLookup", "true").parquet(
+        *[to_read(file.path) for _, file in files]
+    )
+    kept = [column for column in rows.columns if column != "_headgate"]
+    if len(kept) < len(rows.columns) and not job.shape.format.startswith("dead-"):
+        raise Invalid(
+            f"stream {job.shape.stream}: the files have a column _headgate, which is ours; next: "
+            "rename it in the files, or land another folder"
+        )
+    counted = rows.select(
+        fn.struct(*[fn.col(name(column)) for column in kept]).alias("row"),
+        (fn.col("_metadata.row_index") + 1).alias("line"),
+        fn.col("_metadata.file_path").alias("path"),
+    )
+    return _told(session, counted, _facts(rows, files))
+
+
+def _of_dead(session: SparkSession, files: Planned) -> DataFrame:
+    """Our own dead letters of lines: in Parquet, or as lines of json."""
+    packed = [one for one in files if one[1].path.endswith(".parquet")]
+    lines = [one for one in files if not one[1].path.endswith(".parquet")]
+    found: DataFrame | None = None
+    if packed:
+        rows = session.read.option("recursiveFileLookup", "true").parquet(
+            *[to_read(file.path) for _, file in packed]
+        )
+        counted = rows.select(
+            fn.expr("coalesce(value, CAST(_headgate.raw AS STRING))").alias("raw"),
+            (fn.col("_metadata.row_index") + 1).alias("line"),
+            fn.col("_metadata.file_path").alias("path"),
+        )
+        found = _told(session, counted, _facts(rows, packed))
+    if lines:
+        read = _of_lines(session, lines)
+        value = fn.expr(
+            "coalesce(get_json_object(raw, '$.raw'), "
+            "CAST(unbase64(get_json_object(raw, '$.raw_base64')) AS STRING))"
+        )
+        letters = read.withColumn("raw", value)
+        found = letters if found is None else found.unionByName(letters)
+    assert found is not None  # noqa: S101 - a job without files is never read
+    return found
+
+
+def _facts(frame: DataFrame, files: Planned) -> list[dict[str, object]]:
+    """What is known of each file, under the spellings that a row may have of its path."""
+    spelled = {path_of(url): url for url in frame.inputFiles()}
+    facts = list[dict[str, object]]()
+    for shard, file in files:
+        url = spelled.pop(file.path, None)
+        if url is None:
+            raise JobFailed(f"{file.path}: Spark does not see this file; it may be gone")
+        fact = {
+            "label": shard.label, "partition": file.partition, "number": file.number,
+            "arrival_ms": file.arrival_ms,
+            "mark_ms": shard.marks_ms.get(file.partition, NO_MARK_MS),
+        }  # fmt: skip
+        facts += [{"path": path, **fact} for path in spellings_of(url)]
+    if spelled:
+        raise JobFailed(
+            f"{', '.join(spelled)}: Spark would read this, too, and nobody asked for it"
+        )
+    return facts
+
+
+def _told(session: SparkSession, rows: DataFrame, facts: list[dict[str, object]]) -> DataFrame:
+    """Each row with the facts of its file. A file that is not known fails the job."""
+    kept = [column for column in rows.columns if column != "path"]
+    if len(facts) == 2:  # one file, in two spellings
+        known = {key: value for key, value in facts[0].items() if key != "path"}
+        types = dict(part.split(" ") for part in _FACTS.split(", "))
+        return rows.select(*kept, *[fn.lit(v).cast(types[k]).alias(k) for k, v in known.items()])
+    table = session.range(1).select(
+        fn.inline(fn.from_json(fn.lit(json.dumps(facts)), f"array<struct<{_struct(_FACTS)}>>"))
+    )
+    joined = rows.join(fn.broadcast(table), "path", "left")
+    known_label = fn.expr(
+        "CASE WHEN label IS NULL THEN raise_error(concat(path, ': not planned')) ELSE label END"
+    )
+    return joined.select(
+        *kept, known_label.alias("label"), "partition", "number", "arrival_ms", "mark_ms"
+    )
+
+
+def _struct(fields: str) -> str:
+    return ", ".join(": ".join(part.split(" ")) for part in fields.split(", "))
