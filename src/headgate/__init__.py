@@ -1,5 +1,8 @@
 """Headgate lands every record exactly once, says when each hour is complete, applies in order."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from headgate.errors import (
     Conflict,
     Corrupt,
@@ -13,19 +16,47 @@ from headgate.errors import (
 from headgate.store import Document, DocumentStore, JsonObject, Page, Version
 from headgate.store.registry import open_store
 
+if TYPE_CHECKING:
+    from headgate.app.library import App, Files, RunResult, Stream, StreamResult
+    from headgate.commits import Announced, StepKind
+
 __all__ = [
+    "Announced",
+    "App",
     "Conflict",
     "Corrupt",
     "Document",
     "DocumentStore",
     "Fenced",
+    "Files",
     "Halted",
     "HeadgateError",
     "Invalid",
     "JsonObject",
     "OutcomeUnknown",
     "Page",
+    "RunResult",
+    "StepKind",
+    "Stream",
+    "StreamResult",
     "Unavailable",
     "Version",
     "open_store",
 ]
+
+_LATER = {
+    "Announced": "headgate.commits",
+    "App": "headgate.app.library",
+    "Files": "headgate.app.library",
+    "RunResult": "headgate.app.library",
+    "StepKind": "headgate.commits",
+    "Stream": "headgate.app.library",
+    "StreamResult": "headgate.app.library",
+}
+
+
+def __getattr__(name: str) -> object:
+    """What needs Spark is imported when it is asked for: a store alone must not wait for it."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'headgate' has no attribute {name!r}")

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 from headgate.ambient import Ambient
 from headgate.app.nodes import release_task
-from headgate.cluster.tasks import Task
+from headgate.cluster.tasks import Task, task_key
 from headgate.commits.checkpoint import Checkpoint, Wish, add_wish, checkpoint_key
-from headgate.commits.record import Record
+from headgate.commits.record import Record, from_bytes, record_path
 from headgate.commits.replay import read_record
-from headgate.errors import Conflict, Fenced, Halted, Invalid
-from headgate.lake import Entry, Lake
+from headgate.commits.steps import PublishFile, State
+from headgate.errors import Conflict, Corrupt, Fenced, Halted, Invalid
+from headgate.lake import Entry, FileFacts, Lake
 from headgate.lake.ledger import Ledger
 from headgate.landing.kind import feed_name
 from headgate.landing.names import DEAD, REDRIVE
@@ -19,6 +20,7 @@ from headgate.periods import escape_name
 from headgate.store import DocumentStore
 from headgate.store.changes import change, read
 
+WORDS = {State.STAGED: "staged", State.HALF: "published", State.DONE: "done"}
 DEPTH_MAX = 4  # of folders below the dead letters of a stream
 
 
@@ -28,6 +30,18 @@ class Person:
 
     who: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepState:
+    """How far one step of a standing commit is."""
+
+    kind: str  # record, or the kind of file
+    path: str  # published
+    size_bytes: int
+    rows: int
+    state: str  # staged, published, done, missing, another file has its name
+    trouble: str  # "": none; else why a person must decide
 
 
 class Acts:
@@ -50,6 +64,9 @@ class Acts:
 
     def release(self, stream: str, shard: int, person: Person) -> Task | None:
         """A shard that was set aside goes on. What its task was before; None: there is none."""
+        found = read(self._store, task_key(feed_name(stream), shard), Task)
+        if found is None or found.value.set_aside is None:
+            return None if found is None else found.value  # nothing is decided
         self._note("shard.released", f"{stream}/{shard}", person)
         return release_task(
             self._store, f"{feed_name(stream)}/{shard}", person.reason, self._ambient
@@ -71,11 +88,31 @@ class Acts:
         return after.value
 
     def journal(self, stream: str, shard: int) -> tuple[Checkpoint, Record | None] | None:
-        """The checkpoint, and the record of its standing journal or of its last commit."""
+        """The checkpoint, and the record of its standing journal or of its last commit; None
+        instead of a record: it is gone. Raises Corrupt, Unavailable."""
         found = read(self._store, checkpoint_key(stream, shard), Checkpoint)
         if found is None:
             return None
-        return found.value, read_record(self._lake, stream, shard, found.value.number)
+        checkpoint = found.value
+        record = read_record(self._lake, stream, shard, checkpoint.number)
+        if record is None and checkpoint.journal is not None:
+            staged = checkpoint.journal.record
+            raw = self._lake.read(staged)
+            record = None if raw is None else from_bytes(raw, staged)
+        return checkpoint, record
+
+    def steps(self, stream: str, checkpoint: Checkpoint, record: Record) -> Iterator[StepState]:
+        """How far the standing journal's commit is, file by file; the record itself is first."""
+        journal = checkpoint.journal
+        if journal is None:
+            return
+        name = f"{stream}/{record.shard}"
+        facts = FileFacts(journal.size_bytes, journal.checksum)
+        published = record_path(stream, record.shard, journal.number)
+        yield self._step("record", 0, PublishFile(name, journal.record, published, facts))
+        for file in record.files:
+            step = PublishFile(name, file.staged, file.published, file.facts)
+            yield self._step(file.kind, file.rows, step)
 
     def dead_letters(self, stream: str) -> Iterator[Entry]:
         """Files of dead letters that were not driven in again, in order."""
@@ -103,6 +140,16 @@ class Acts:
             ) from error
         self._lake.settle([path.rpartition("/")[0], target.rpartition("/")[0]])
         return True
+
+    def _step(self, kind: str, rows: int, step: PublishFile) -> StepState:
+        trouble = ""
+        try:
+            state = WORDS[step.state(self._lake)]
+        except Halted as error:
+            state, trouble = "missing", str(error)
+        except Corrupt as error:
+            state, trouble = "another file has its name", str(error)
+        return StepState(kind, step.published, step.facts.size_bytes, rows, state, trouble)
 
     def _files(self, folder: str, depth: int) -> Iterator[Entry]:
         after: str | None = ""

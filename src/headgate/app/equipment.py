@@ -15,7 +15,7 @@ from headgate.app.nodes import Equip, Equipment
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.engine import Engine
-from headgate.engine.footers import schema_of
+from headgate.engine.footers import columns_of
 from headgate.engine.spark import SparkEngine
 from headgate.lake import Lake, LakeSettings
 from headgate.lake.ledger import Ledger
@@ -34,10 +34,10 @@ from headgate.sources import FilesSettings, Source
 from headgate.sources.files import FilesSource
 from headgate.sources.joined import JoinedSource
 from headgate.sources.local_folder import LocalFolder
-from headgate.sources.spark import read_files
+from headgate.sources.spark import FilesReader
 from headgate.store import DocumentStore
 
-READERS = {"files": read_files}
+READERS = {"files": FilesReader()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +130,4 @@ def _open_files(
     lanes = [f"{files.prefix}-{number}" for number in range(files.lanes)]
     own = [one for one in lanes if shard_of(one, stream.shards) == shard]
     folder = LocalFolder(files.path)
-    return FilesSource(files, stream.name, own, epoch, store, folder, ambient, schema_of)
+    return FilesSource(files, stream.name, own, epoch, store, folder, ambient, columns_of)

@@ -12,12 +12,12 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
 from headgate.app.acts import Acts, Person
-from headgate.app.equipment import Landing, landing_equipment, opened_landing
 from headgate.app.nodes import Joined, Place, joined_node
 from headgate.app.progress import ShardProgress, progress_of
 from headgate.audit import Audit
@@ -36,6 +36,9 @@ from headgate.settings import Settings
 from headgate.settings.loading import judge, load, message
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.registry import open_store
+
+if TYPE_CHECKING:
+    from headgate.app.equipment import Landing
 
 IDLE_LOOK_MS = 500
 
@@ -109,7 +112,7 @@ class App:
             self._tree["spark"] = spark
         self._streams: dict[str, Stream] = {}
         self._settings = settings
-        self._kinds: dict[str, StepKind] = {}
+        self._kinds = registered_kinds()
         self._engine = engine
         self._ambient = ambient or SystemAmbient()
 
@@ -157,6 +160,9 @@ class App:
     ) -> RunResult:
         """A node, in this thread; until everything has landed, its time is over, or somebody drains
         it. Raises Invalid, Unavailable."""
+        # Only who lands needs Spark's library: it takes a second to load.
+        from headgate.app.equipment import landing_equipment, opened_landing
+
         settings, ambient = self.settings, self._ambient
         name = node or settings.node.name or f"{socket.gethostname()}-{os.getpid()}"
         own = NodeSettings(
@@ -181,7 +187,12 @@ class App:
                 before = _counts(store, landing.lake, settings)
                 on_start(joined)
                 watch = _Watch(self, store, since_ms, until, max_seconds, joined, on_progress)
-                ending = joined.node.run(lambda: (on_poll(joined), watch.poll())[1])
+
+                def poll() -> None:
+                    on_poll(joined)
+                    watch.poll()
+
+                ending = joined.node.run(poll)
                 after = progress_of(store, settings.streams, since_ms)
                 return RunResult(
                     _results(store, landing, settings, before, after),
@@ -220,6 +231,12 @@ class App:
         store = open_store(settings.store, settings.namespace, ambient=self._ambient)
         with closing(store):
             yield store, lake
+
+
+def registered_kinds() -> dict[str, StepKind]:
+    """Step kinds that installed packages bring: entry points of the group `headgate.steps`."""
+    found: list[StepKind] = [one.load()() for one in entry_points(group="headgate.steps")]
+    return {kind.name: kind for kind in found}
 
 
 class _Watch:
@@ -285,7 +302,7 @@ def _counts(store: DocumentStore, lake: Lake, settings: Settings) -> Counts:
 
 def _results(
     store: DocumentStore,
-    landing: Landing,
+    landing: "Landing",
     settings: Settings,
     before: Counts,
     after: Sequence[ShardProgress],

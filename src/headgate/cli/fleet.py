@@ -1,4 +1,4 @@
-"""Demo: three nodes share tasks; one is killed, one sleeps too long; with a proof at the end."""
+"""Fleet: three nodes share tasks; one is killed, one sleeps too long; with a proof at the end."""
 
 import shlex
 import sys
@@ -44,7 +44,7 @@ FAULTS_SHOWN = 10
 HEADGATE = (sys.executable, "-P", "-c", "from headgate.cli.main import main; main()")
 
 
-def demo(
+def show_fleet(
     tasks: Annotated[int, typer.Option(min=3, max=300, help="How many they share.")] = 24,
     steps: Annotated[int, typer.Option(min=1, max=1_000, help="Of each task.")] = 45,
     pause_ms: Annotated[
@@ -70,7 +70,7 @@ def demo(
     every step is accounted for. Exit code 0: proved; 1: not proved.
     """
     ambient = SystemAmbient()
-    folder = Path(tempfile.mkdtemp(prefix="headgate-demo-"))
+    folder = Path(tempfile.mkdtemp(prefix="headgate-fleet-"))
     plan = Plan(
         url=f"file:{folder / 'state'}" if store is None else store,
         namespace="default" if store is None else f"demo-{ambient.new_id()[:8]}",
@@ -229,7 +229,8 @@ def _next(plan: Plan, is_kept: bool) -> list[tuple[str, str]]:
     hammer = ("headgate doctor hammer", "kills processes while they write, as fast as they can")
     own = ("headgate run --store file:./state --demo-tasks 100", "a node of your own; start more")
     if not is_kept:
-        return [("headgate demo --keep", "keeps the documents and logs to look at"), own, hammer]
+        keep = ("headgate doctor fleet --keep", "keeps the documents and logs to look at")
+        return [keep, own, hammer]
     return [
         (command("status", place), "shows what is left: feeds, and who was last seen"),
         (

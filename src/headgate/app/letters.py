@@ -1,0 +1,115 @@
+"""Letters: dead letters as values: why, from where, and the record as it came.
+
+A file of them is Parquet or lines of JSON, as its stream lands (`headgate.engine.rows`). Late
+records that the settings send here are good rows without a reason: theirs is `late`.
+"""
+
+import base64
+import binascii
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.commits.replay import read_record
+from headgate.errors import Corrupt, Invalid
+from headgate.lake import Lake
+from headgate.lake.opening import local_root
+from headgate.landing.names import DEAD, commit_of
+from headgate.periods import escape_name
+
+LATE = "late"
+PACKED = ".parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    reason: str
+    partition: str  # source partition
+    number: int  # of its file there
+    line: int
+    raw: bytes
+
+    @property
+    def position(self) -> str:
+        return f"{self.partition}/{self.number}:{self.line}"
+
+
+def letters_of(lake: Lake, path: str) -> Iterator[Letter]:
+    """In order. Raises Corrupt (it is no file of dead letters), Unavailable."""
+    if path.endswith(PACKED):
+        # Only who looks into Parquet needs its library.
+        from headgate.engine.footers import values_of
+
+        for row in values_of(f"{local_root(lake.url)}/{path}"):
+            yield _letter(path, row)
+        return
+    raw = lake.read(path)
+    if raw is None:
+        raise Invalid(f"{path}: is not there any more; next: headgate deadletter ls STREAM")
+    for line in raw.split(b"\n"):
+        if line:
+            yield _of_line(path, line)
+
+
+def reasons_in(lake: Lake, path: str) -> Counter[str]:
+    """Rows by reason. Raises as `letters_of`."""
+    if path.endswith(PACKED):
+        from headgate.engine.footers import values_of
+
+        rows = values_of(f"{local_root(lake.url)}/{path}", ["_headgate.reason"])
+        return Counter((row.get("_headgate") or {}).get("reason") or LATE for row in rows)
+    return Counter(letter.reason for letter in letters_of(lake, path))
+
+
+def rows_on_record(lake: Lake, stream: str, path: str) -> int | None:
+    """As the commit's record says; None: it does not know this file."""
+    named = commit_of(path.rpartition("/")[2])
+    record = None if named is None else read_record(lake, stream, *named)
+    files = () if record is None else record.files
+    return next((file.rows for file in files if file.published == path), None)
+
+
+def folder_of(stream: str) -> str:
+    return f"{DEAD}/{escape_name(stream)}"
+
+
+def _of_line(path: str, line: bytes) -> Letter:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise Corrupt(f"{path}: a line is no JSON: {error}; next: headgate audit") from error
+    if not isinstance(row, dict):
+        raise Corrupt(f"{path}: a line is no JSON object; next: headgate audit")
+    return _letter(path, row)
+
+
+def _letter(path: str, row: Mapping[str, Any]) -> Letter:
+    told = row.get("_headgate")
+    if not isinstance(told, Mapping):
+        raise Corrupt(f"{path}: a row does not say where it is from; next: headgate audit")
+    return Letter(
+        str(told.get("reason") or LATE),
+        str(told.get("partition", "")),
+        int(told.get("number") or 0),
+        int(told.get("line") or 0),
+        _raw(path, row, told),
+    )
+
+
+def _raw(path: str, row: Mapping[str, Any], told: Mapping[str, Any]) -> bytes:
+    if isinstance(told.get("raw"), bytes):
+        return bytes(told["raw"])
+    if "raw_base64" in row:
+        try:
+            return base64.b64decode(str(row["raw_base64"]), validate=True)
+        except binascii.Error as error:
+            raise Corrupt(f"{path}: a record is not base64; next: headgate audit") from error
+    # A late record is an object of its own, whatever it calls its fields.
+    keys = [name for name in row if name != "_headgate"]
+    for name in ("raw", "value"):
+        if keys == [name] and isinstance(row[name], str):
+            return str(row[name]).encode("utf-8", "surrogatepass")
+    rest = {name: value for name, value in row.items() if name != "_headgate"}
+    return json.dumps(rest, default=str, ensure_ascii=False).encode("utf-8", "surrogatepass")
