@@ -6,7 +6,7 @@ SOAK := benchmarks/results/soak.json
 .PHONY: demo check test soak lock
 
 demo: .venv/ready
-	-@.ci/java          # for Spark; what the demo shows today runs without it
+	.ci/java
 	$(BIN)/headgate demo
 
 check: .venv/ready

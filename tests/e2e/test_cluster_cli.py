@@ -40,7 +40,7 @@ ENVIRONMENT = {
 TERM_S = 2
 WAIT_S_MAX = 60.0
 SMALL_DEMO = (
-    *("demo", "--tasks", "9", "--steps", "36", "--pause-ms", "300"),
+    *("doctor", "fleet", "--tasks", "9", "--steps", "36", "--pause-ms", "300"),
     *("--term-seconds", "2", "--seed", "3"),
 )
 

@@ -6,7 +6,7 @@ there is done with that handle. The root itself may be a link; it is followed on
     publish   a rename that never replaces (`moves`).
     remove    the file is moved to a private name, looked at, and only then deleted; another one is
               moved back, never onto anything. Killed in between, the name is free and the file lies
-              in `_headgate/staging/removing`, where nobody looks.
+              in `_headgate/staging/_removing`, where nobody looks.
     seal      up to SYNC_ONE_BY_ONE_MAX files are fsynced; for more, all of the file system at once:
               10,000 small files take 0.05 s instead of 1.9 s.
 """

@@ -15,7 +15,7 @@ PATH_BYTES_MAX: Final = 1_024  # where object stores end
 
 OURS: Final = "_headgate"
 STAGING: Final = f"{OURS}/staging"
-REMOVING: Final = f"{STAGING}/removing"
+REMOVING: Final = f"{STAGING}/_removing"  # no stream has such a folder: names are escaped
 """Where a file lies between losing its name and being gone; whatever stays there is nobody's."""
 
 
