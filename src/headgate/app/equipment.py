@@ -14,6 +14,7 @@ from headgate.ambient import Ambient
 from headgate.app.nodes import Equip, Equipment
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
+from headgate.commits.replay import read_record
 from headgate.engine import Engine
 from headgate.engine.footers import columns_of
 from headgate.engine.spark import SparkEngine
@@ -23,7 +24,7 @@ from headgate.lake.opening import local_root, open_lake
 from headgate.landing import StreamSettings
 from headgate.landing.jobs import Jobs
 from headgate.landing.kind import LandFeed, LandKind
-from headgate.landing.names import REDRIVE, REDRIVEN
+from headgate.landing.names import REDRIVE, REDRIVEN, commit_of
 from headgate.landing.shard import OpenSource, Tools
 from headgate.landing.stream_document import shard_of
 from headgate.node import Hands
@@ -34,6 +35,7 @@ from headgate.sources import FilesSettings, Source
 from headgate.sources.files import FilesSource
 from headgate.sources.joined import JoinedSource
 from headgate.sources.local_folder import LocalFolder
+from headgate.sources.shapes import SchemaOf
 from headgate.sources.spark import FilesReader
 from headgate.store import DocumentStore
 
@@ -78,7 +80,7 @@ def landing_equipment(
             store,
             landing.lake,
             jobs,
-            source_opener(settings.lake, ambient),
+            source_opener(settings.lake, landing.lake, ambient),
             Ledger(landing.lake, node, ambient),
             ambient,
             clock.off_ms,
@@ -96,14 +98,15 @@ def landing_equipment(
     return equip
 
 
-def source_opener(lake: LakeSettings, ambient: Ambient) -> OpenSource:
+def source_opener(settings: LakeSettings, lake: Lake, ambient: Ambient) -> OpenSource:
     """The stream's own source, and that of its dead letters which are driven in again."""
-    root = local_root(lake.root)
+    root = local_root(settings.root)
 
     def open_source(stream: StreamSettings, shard: int, epoch: int, store: DocumentStore) -> Source:
-        redriven = redrive_settings(root, stream.name)
         open_one = partial(_open_files, stream, shard, epoch, store, ambient)
-        return JoinedSource([open_one(stream.source), open_one(redriven)])
+        dead = redrive_settings(root, stream.name)
+        columns_of_dead = partial(columns_of_letters, lake, stream.name)
+        return JoinedSource([open_one(stream.source, columns_of), open_one(dead, columns_of_dead)])
 
     return open_source
 
@@ -119,6 +122,13 @@ def redrive_settings(root: str, stream: str) -> FilesSettings:
     )
 
 
+def columns_of_letters(lake: Lake, stream: str, path: str) -> tuple[str, ...]:
+    """Of the csv that a file of dead letters came from: its commit's record says them."""
+    commit = commit_of(os.path.basename(path))
+    record = None if commit is None else read_record(lake, stream, *commit)
+    return () if record is None else record.columns
+
+
 def _open_files(
     stream: StreamSettings,
     shard: int,
@@ -126,8 +136,9 @@ def _open_files(
     store: DocumentStore,
     ambient: Ambient,
     files: FilesSettings,
+    schema_of: SchemaOf,
 ) -> Source:
     lanes = [f"{files.prefix}-{number}" for number in range(files.lanes)]
     own = [one for one in lanes if shard_of(one, stream.shards) == shard]
     folder = LocalFolder(files.path)
-    return FilesSource(files, stream.name, own, epoch, store, folder, ambient, columns_of)
+    return FilesSource(files, stream.name, own, epoch, store, folder, ambient, schema_of)

@@ -196,9 +196,7 @@ class Tenure:
     @property
     def checkpoint(self) -> Checkpoint:
         """As of the last acknowledged write of this tenure."""
-        if self._kept is None:
-            raise Conflict(f"{self._key}: what it says is not known; it is taken over again")
-        return self._kept.value
+        return self._known().value
 
     def lose(self) -> None:
         """After whatever makes it doubtful what the checkpoint says."""
@@ -213,31 +211,37 @@ class Tenure:
             found = read(self._store, self._key, Checkpoint)
         if found is None:
             raise Corrupt(f"{self._key}: is gone, and checkpoints are never deleted")
-        self._kept = found
         wanted = tuple(partitions)
-        return self._write(lambda value: taken_over(self._key, value, self._epoch, wanted))
+        return self._write(found, lambda value: taken_over(self._key, value, self._epoch, wanted))
 
     def join(self, partitions: Iterable[str]) -> Checkpoint:
         """With source partitions that were found since; a write only if there are any."""
         wanted = tuple(partitions)
-        if all(one in self.checkpoint.positions for one in wanted):
-            return self.checkpoint
-        return self._write(lambda value: taken_over(self._key, value, self._epoch, wanted))
+        known = self._known()
+        if all(one in known.value.positions for one in wanted):
+            return known.value
+        return self._write(known, lambda value: taken_over(self._key, value, self._epoch, wanted))
 
     def intend(self, base: Base, journal: Journal) -> Checkpoint:
         """Raises as `intended`, and Unavailable, OutcomeUnknown."""
-        return self._write(lambda value: intended(self._key, value, base, journal))
+        return self._write(self._known(), lambda value: intended(self._key, value, base, journal))
 
     def conclude(self, journal: Journal, at_ms: int) -> Checkpoint:
-        return self._write(lambda value: concluded(self._key, value, journal, at_ms))
+        return self._write(self._known(), lambda value: concluded(self._key, value, journal, at_ms))
 
-    def _write(self, decide: Callable[[Checkpoint], Checkpoint]) -> Checkpoint:
-        kept = self._kept
-        wanted = decide(self.checkpoint)
-        if kept is None:  # `checkpoint` has raised
-            raise Conflict(self._key)
+    def _known(self) -> Kept[Checkpoint]:
+        if self._kept is None:
+            raise Conflict(f"{self._key}: what it says is not known; it is taken over again")
+        return self._kept
+
+    def _write(
+        self, found: Kept[Checkpoint], decide: Callable[[Checkpoint], Checkpoint]
+    ) -> Checkpoint:
+        """`found` is kept only once this write is acknowledged: what was merely read is nothing to
+        act on, however the write fails."""
+        wanted = decide(found.value)
         try:
-            version = self._store.replace(self._key, body_of(wanted), kept.version)
+            version = self._store.replace(self._key, body_of(wanted), found.version)
         except (Conflict, OutcomeUnknown):
             self._kept = None
             raise

@@ -85,6 +85,7 @@ class Record:
     steps: tuple[OwnStep, ...] = ()
     event_ms: tuple[Whole, Whole] | None = None  # the span that was seen, clamped to arrival
     replaces: Whole | None = None  # the number of a commit that was journaled and never finished
+    columns: tuple[str, ...] = ()  # of its records, where a record alone does not say them: csv
     format: Literal[1] = 1
 
 

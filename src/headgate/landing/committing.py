@@ -85,6 +85,7 @@ def prepare(
         tuple(_own_steps(settings, occasion, [one for one, _ in files], kinds)),
         (min(events), max(events)) if events else None,
         occasion.replaces,
+        plan.columns if settings.source.format == "csv" else (),
     )
     raw = to_bytes(record)
     facts = facts_of(raw)

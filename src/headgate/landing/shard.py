@@ -218,9 +218,10 @@ class ShardWork:
             who="system" if checkpoint.restage is None else checkpoint.restage.who,
         )
         record = read_record(self._lake, self._settings.name, self._shard, journal.number)
+        files = () if record is None else record.files
         # Staged first: whoever wakes up late then finds nothing to publish.
         self._lake.remove_folder(journal.folder)
-        for file in () if record is None else record.files:
+        for file in files:
             try:
                 self._lake.remove(file.published, file.facts)
             except Conflict as error:
@@ -228,6 +229,9 @@ class ShardWork:
                     f"{file.published}: is not the file of commit {journal.number}; it is left "
                     "alone; next: headgate audit"
                 ) from error
+        # Before the new intent: a power cut must not bring back what nobody will name any more.
+        places = [path for file in files for path in (file.staged, file.published)]
+        self._lake.settle(sorted({journal.folder, *(one.rpartition("/")[0] for one in places)}))
         plan = self._source.plan(
             checkpoint.positions, size_bytes_max=RESTAGE_BYTES_MAX, until=journal.positions
         )

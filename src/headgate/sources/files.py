@@ -125,7 +125,8 @@ class FilesSource:
         return Plan(
             reader="files",
             format=self._format,
-            columns=read[0][1].columns if read and self._settings.format != "dead" else (),
+            # Of dead letters the first says only how they are written.
+            columns=read[0][1].columns[self._settings.format == "dead" :] if read else (),
             ranges=ranges,
             files=tuple(self._input(lane, one) for lane, one in read),
             gaps=tuple(

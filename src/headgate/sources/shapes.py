@@ -14,8 +14,8 @@ from headgate.sources import FilesSettings
 from headgate.sources.folder import Entry, Folder
 
 SchemaOf = Callable[[str], tuple[str, ...]]
-"""Of a Parquet file by its absolute path: name and type of each column. Raises Invalid or Corrupt
-if it is none."""
+"""Of a Parquet file by its absolute path: name and type of each column; of dead letters the columns
+of the csv that they came from. Raises Invalid or Corrupt if it is none."""
 
 Columns = tuple[str, ...]
 
@@ -48,7 +48,9 @@ def columns_of(
         except Corrupt as error:
             raise Invalid(str(error)) from error
     folder.head(entry.path, 1)
-    return (suffix,) if settings.format == "dead" else ()
+    if settings.format == "dead":
+        return (suffix, *schema_of(folder.absolute(entry.path)))
+    return ()
 
 
 def _columns_of_text(settings: FilesSettings, folder: Folder, entry: Entry) -> Columns:
