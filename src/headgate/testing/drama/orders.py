@@ -46,7 +46,8 @@ def drop(folder: Path, batch: Batch, seed: int) -> None:
 
 def _lines(ids: Sequence[int], batch: Batch, random: Random) -> Iterator[str]:
     for one in ids:
-        at_ms = batch.until_ms - random.randrange(batch.hours * HOUR_MS)
+        # More in some hours than in others, as orders are.
+        at_ms = batch.until_ms - int(random.triangular(0, batch.hours, batch.hours / 4) * HOUR_MS)
         order = {
             "id": one,
             "at": at_ms,
