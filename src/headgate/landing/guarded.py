@@ -7,7 +7,7 @@ staged.
 from collections.abc import Sequence
 from typing import Protocol
 
-from headgate.lake import LIST_MAX, READ_BYTES_MAX, FileFacts, Lake, Listing
+from headgate.lake import LIST_MAX, READ_BYTES_MAX, FileFacts, Lake, Listing, Move
 
 
 class Permit(Protocol):
@@ -41,6 +41,10 @@ class GuardedLake:
     def publish(self, staged: str, published: str) -> None:
         self._permit.check()
         self._behind.publish(staged, published)
+
+    def publish_all(self, moves: Sequence[Move]) -> tuple[bool, ...]:
+        self._permit.check()
+        return self._behind.publish_all(moves)
 
     def settle(self, folders: Sequence[str]) -> None:
         self._permit.check()

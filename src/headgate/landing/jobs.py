@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headgate.ambient import Ambient
@@ -134,12 +135,15 @@ class Jobs:
             return
         for ticket in tickets:
             label = ticket.input.label
-            ticket.outcome = Share(
+            ticket.outcome = share = Share(
                 shard_folder(folder, label),
                 folder,
                 tuple(file for file in staged.files if file.label == label),
                 tuple(tally for tally in staged.tallies if tally.label == label),
             )
+            if ticket.is_given_up:
+                with suppress(Unavailable, OutcomeUnknown):  # else the sweeper has more to do
+                    self.let_go(share, label)
 
     def _is_wanted(self, ticket: Ticket) -> bool:
         if ticket.is_given_up:

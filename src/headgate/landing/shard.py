@@ -31,7 +31,6 @@ from headgate.engine import NO_MARK_MS, Shape, ShardInput
 from headgate.errors import (
     Conflict,
     Corrupt,
-    Ended,
     Fenced,
     Halted,
     HeadgateError,
@@ -62,6 +61,10 @@ LOOK_MS = 5_000  # between two looks at the source
 SWEEP_MS = 600_000
 DRAIN_MS = 45_000  # how long a node that stops waits for a round that is under way
 RESTAGE_BYTES_MAX = 2**62
+STUMBLE_MS = 1_000  # after the first failure of something else; then twice as long each time
+STUMBLE_MS_MAX = 60_000
+STUMBLES_MAX = 10
+REMARK_MAX = 500  # letters
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +122,9 @@ class ShardWork:
         self._swept_ms: int | None = None
         self._reported: tuple[int, Report] | None = None
         self._remark = ""
+        self._waiting = Waiting(0, 0, None)  # at the last look
+        self._stumbles = 0  # in a row
+        self._rest_until_ms = 0
         self._is_parting = False  # its last shift is being finished
         self.is_well = False  # it has committed something
 
@@ -133,14 +139,24 @@ class ShardWork:
                 due_ms = self._advance()
         except (Conflict, OutcomeUnknown):
             self._abandon()
-            self._tenure.lose()  # what it says is not known: taken over again, by a write
+            self._tenure.lose()  # what the checkpoint says is not known: taken over, by a write
             raise
-        except Ended:
+        except Unavailable as error:
+            self._abandon()
+            self._stumble(error)
             raise
         except Exception:
             self._abandon()
             raise
         return due_ms
+
+    def _stumble(self, error: Unavailable) -> None:
+        """What it needs is out of reach: tried less and less often, and people can see why."""
+        pause_ms = min(STUMBLE_MS * 2**self._stumbles, STUMBLE_MS_MAX)
+        self._stumbles = min(self._stumbles + 1, STUMBLES_MAX)
+        self._rest_until_ms = self._ambient.monotonic_ms() + pause_ms
+        self._remark = str(error)[:REMARK_MAX]
+        self._report("waits, and tries again", self._waiting)
 
     def _is_at_a_good_end(self) -> bool:
         """Nothing is under way; or it takes too long, and the next holder reads it again."""
@@ -158,6 +174,8 @@ class ShardWork:
         return False
 
     def _advance(self) -> int:
+        if self._ambient.monotonic_ms() < self._rest_until_ms and not self._assignment.is_draining:
+            return self._rest_until_ms
         if not self._tenure.is_held:
             self._take_over()
         checkpoint = self._tenure.checkpoint
@@ -248,7 +266,7 @@ class ShardWork:
         stream = open_stream(self._store, self._settings)
         now_ms = self._ambient.monotonic_ms()
         self._sweep(checkpoint)
-        waiting = self._source.look(checkpoint.positions)
+        waiting = self._waiting = self._source.look(checkpoint.positions)
         if self._assignment.is_draining and (self._is_parting or not waiting.files):
             return now_ms  # the next holder goes on from here
         if stream.paused is not None:
@@ -413,19 +431,16 @@ class ShardWork:
             self._lake, settings.name, self._shard, journal, tools.kinds, tools.each
         )
         commit = f"{self.name}/{journal.number}"
-        tools.ledger.note(
-            "commit.made",
-            commit,
-            ", ".join(f"{rows:,} {kind}" for kind, rows in record.counts.items() if rows)
-            or "empty",
-            id=f"commit {commit}",
-        )
+        if record.files:  # of a commit without records its own record tells enough
+            words = words_of(record.counts)
+            tools.ledger.note("commit.made", commit, words, id=f"commit {commit}")
         for gap in record.gaps:
             tools.ledger.note(
                 "gap.found", commit, gap.reason, id=f"gap {commit} {gap.partition} {gap.first}"
             )
         checkpoint = self._tenure.conclude(journal, self._wall_ms())
         self.is_well = True
+        self._stumbles, self._remark = 0, ""
         log.info("commit.made", extra={"commit": commit, "rows": journal.rows})
         self._settle(checkpoint)
         self._let_go(share or Share(journal.folder, journal.folder.rpartition("/")[0], (), ()))
@@ -440,7 +455,8 @@ class ShardWork:
     # Letting go
 
     def _abandon(self) -> None:
-        """What is under way comes to nothing. Its staging goes, unless a write may name it."""
+        """What is under way comes to nothing. Its staging goes, unless a write may name it: then
+        the next take-over, which is a write, decides."""
         round_, self._round = self._round, None
         if round_ is None:
             return
@@ -452,6 +468,7 @@ class ShardWork:
             return
         if round_.is_intended:
             self._doubtful.append(round_.share)
+            self._tenure.lose()
         else:
             self._let_go(round_.share)
 

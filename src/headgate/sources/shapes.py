@@ -24,6 +24,7 @@ _PACKED = frozenset(
     {".7z", ".br", ".bz2", ".deflate", ".gz", ".lz4", ".lzo", ".rar", ".snappy", ".sz", ".tar"}
     | {".tgz", ".xz", ".z", ".zip", ".zst", ".zstd"}
 )
+_PATTERN_SIGNS = frozenset("*?[]{}\\")
 
 
 def columns_of(
@@ -35,6 +36,11 @@ def columns_of(
         entry.path.encode("utf-8")
     except UnicodeEncodeError as error:
         raise Invalid(f"{entry.path!r}: its name is not UTF-8; next: rename it") from error
+    if ":" in entry.path and _PATTERN_SIGNS & {*folder.absolute(entry.path)}:
+        raise Invalid(
+            f"{entry.path}: Spark cannot read a name with a colon and one of *?[]{{}}\\; next: "
+            "rename it"
+        )
     if settings.format in ("json", "csv", "text"):
         if suffix != ".gz" and suffix.lower() in _PACKED:
             raise Invalid(

@@ -54,8 +54,8 @@ def test_other_formats() -> None:
     assert columns(replace(JSON, format="text"), "a.log", b"x,y\n") == ()
     assert columns(replace(JSON, format="parquet"), "a", b"PAR1") == ("a:bigint",)
     assert columns(replace(JSON, format="parquet"), "a", b"") == ()
-    assert columns(replace(JSON, format="dead"), "a.parquet", b"PAR1") == (".parquet",)
-    assert columns(replace(JSON, format="dead"), "a.json", b"{}") == (".json",)
+    assert columns(replace(JSON, format="dead"), "a.parquet", b"PAR1") == (".parquet", "a:bigint")
+    assert columns(replace(JSON, format="dead"), "a.json", b"{}") == (".json", "a:bigint")
 
 
 @pytest.mark.parametrize(
