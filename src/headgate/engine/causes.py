@@ -1,0 +1,44 @@
+"""Causes: the one line that matters in a page of Java's stack trace."""
+
+import re
+
+CAUSE_MAX = 400  # characters
+
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "ENOSPC")
+_OF_SETTINGS = ("INVALID_DATETIME_PATTERN", "INVALID_PARAMETER_VALUE")
+_OF_FILES = ("PATH_ALREADY_EXISTS", "PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+_CLASS = re.compile(r"^(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")
+_FRAME = re.compile(r"^\s*(?:at |\.\.\. \d+ more)")
+_CAUSED = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
+_TASK = re.compile(r"Lost task .*?: (?P<what>.+)")
+
+
+def short_cause(talk: str) -> str:
+    """The root of it, on one line, without class names of packages."""
+    causes = _CAUSED.findall(talk)
+    line = causes[-1] if causes else _first(talk)
+    lost = _TASK.search(line)
+    if lost is not None:
+        line = lost["what"]
+    line = _CLASS.sub(lambda found: f"{found[1]}: " if found.end() < len(line) else found[1], line)
+    return line if len(line) <= CAUSE_MAX else line[: CAUSE_MAX - 1] + "…"
+
+
+def has_no_room(talk: str) -> bool:
+    return any(words in talk for words in _NO_ROOM)
+
+
+def is_about_settings(talk: str, *, is_analysis: bool) -> bool:
+    """Whether an expression is refused as such, whatever the records are. Spark analyses before it
+    reads, and complains of files in the same way."""
+    if is_analysis:
+        return not any(words in talk for words in _OF_FILES)
+    return any(words in talk for words in _OF_SETTINGS)
+
+
+def _first(talk: str) -> str:
+    for line in talk.splitlines():
+        stripped = line.strip()
+        if stripped and not _FRAME.match(line) and not stripped.startswith("An error occurred"):
+            return stripped.removeprefix(": ")
+    return "no reason was given"

@@ -1,0 +1,40 @@
+"""Packages: which jars were tested with which line of Spark.
+
+A connector of another line fails only when data flows; so there is one table, and a setting that
+goes before it. Reading and writing files needs none of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from headgate.errors import Invalid
+
+TESTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "4.0": {
+        "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        "avro": "org.apache.spark:spark-avro_2.13:4.0.0",
+        "delta": "io.delta:delta-spark_4.0_2.13:4.4.0",
+        "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+        "s3": "org.apache.hadoop:hadoop-aws:3.4.1",
+    },
+}
+"""By line of Spark, by what needs it: Maven coordinates that were tested together."""
+
+
+def coordinates(
+    spark_version: str, needs: Sequence[str], packages: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """What Spark must load: the packages of the settings if there are any, else those tested for
+    what is needed. Raises Invalid if this line of Spark was tested with none."""
+    if packages or not needs:
+        return tuple(packages)
+    line = ".".join(spark_version.split(".")[:2])
+    tested = TESTED.get(line, {})
+    missing = [need for need in needs if need not in tested]
+    if missing:
+        raise Invalid(
+            f"Spark {spark_version}: no jar was tested for {', '.join(missing)}; next: name yours "
+            "in the settings, spark: {packages: [group:artifact:version]}, or use Spark "
+            f"{', '.join(TESTED)}"
+        )
+    return tuple(tested[need] for need in needs)

@@ -1,0 +1,310 @@
+"""Spark: the engine in earnest. One session, started when the first job comes.
+
+    stage(): reader ── lines ──▶ verdict ──▶ <folder>/shard=…/kind=…/hour=… ──▶ counted again
+
+A job is one write into a folder of its own, and one look at what was written. There is no Python
+per record, and nothing that Spark Connect does not have.
+"""
+
+import logging
+import math
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from operator import attrgetter
+from shlex import quote
+from typing import Final, Protocol
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StringType, StructField, StructType
+
+from headgate.engine import Job, Kind, Shape, SparkSettings, Staged, StagedFile, Tally, verdict
+from headgate.engine import rows as staged_rows
+from headgate.engine.addresses import path_of, to_read, to_write
+from headgate.engine.causes import has_no_room, is_about_settings, short_cause
+from headgate.engine.failure import JobFailed
+from headgate.engine.footers import rows_of
+from headgate.engine.gateway.spark import (
+    TARGET_BYTES,
+    bury,
+    check,
+    described,
+    is_gone,
+    start,
+    stop,
+    talk_of,
+)
+from headgate.engine.sql import name
+from headgate.errors import HeadgateError, Invalid, Unavailable
+from headgate.periods import HOUR_MS
+
+log = logging.getLogger(__name__)
+
+TASKS_UNSHUFFLED_MAX: Final = 4  # each writes a file of its own for an hour
+
+_KINDS: Final[Mapping[str, Kind]] = {"data": "data", "late": "late", "dead": "dead", "skip": "skip"}
+_FOLDERS: Final = ("shard", "kind", "hour")
+
+
+class Reader(Protocol):
+    """Makes rows of the inputs of a job; each kind of source has one."""
+
+    def frame(self, session: SparkSession, job: Job) -> DataFrame:
+        """Each line with `raw` (of Parquet: `row`), `label`, `partition`, `number`, `line`,
+        `arrival_ms` and `mark_ms`. Raises Invalid, JobFailed."""
+
+
+class SparkEngine:
+    """Jobs may come from several threads."""
+
+    def __init__(
+        self, settings: SparkSettings, lake_url: str, readers: Mapping[str, Reader]
+    ) -> None:
+        """The secrets in `settings.conf` are resolved. Raises Invalid."""
+        check(settings)
+        if not lake_url.startswith("file:///"):
+            raise Invalid(f"{lake_url}: the engine stages on local disks only")
+        self._settings = settings
+        self._root = lake_url.removeprefix("file://")
+        self._readers = readers
+        self._alone = threading.Lock()
+        self._session: SparkSession | None = None
+        self._is_started_here = False
+
+    def stage(self, job: Job) -> Staged:
+        shape = job.shape
+        reader = self._readers.get(shape.reader)
+        if reader is None:
+            raise Invalid(f"stream {shape.stream}: nothing reads a source of kind {shape.reader!r}")
+        size_bytes = sum(file.size_bytes for shard in job.inputs for file in shard.files)
+        if size_bytes == 0:  # no lines
+            return Staged((), ())
+        session = self._opened()
+        with (
+            self._explained(job, session),
+            described(session, self._settings, f"headgate: land {shape.stream}"),
+        ):
+            judged = _judged(shape, reader.frame(session, job))
+            rows = _laid_out(shape, judged, size_bytes, self._cores(session))
+            _write(shape, rows, to_write(f"{self._root}/{job.folder}"))
+            return _counted(session, job, rows.schema, self._root)
+
+    def close(self) -> None:
+        with self._alone:
+            session, self._session = self._session, None
+            if session is not None and self._is_started_here:
+                stop(session)
+
+    def _opened(self) -> SparkSession:
+        """Raises Invalid (Java, settings), Unavailable."""
+        with self._alone:
+            if self._session is None:
+                self._session, self._is_started_here = start(self._settings)
+            return self._session
+
+    def _forget(self, session: SparkSession) -> None:
+        """The next job starts another."""
+        with self._alone:
+            if self._session is session:
+                self._session = None
+                bury(session)
+
+    def _cores(self, session: SparkSession) -> int:
+        if self._settings.remote:
+            return TASKS_UNSHUFFLED_MAX  # Connect does not tell
+        return int(session.sparkContext.defaultParallelism)
+
+    @contextmanager
+    def _explained(self, job: Job, session: SparkSession) -> Iterator[None]:
+        what = f"stream {job.shape.stream}: the Spark job failed"
+        try:
+            yield
+        except (HeadgateError, JobFailed):
+            raise
+        except (PySparkException, Py4JError, OSError) as error:
+            talk = talk_of(error)
+            cause = short_cause(talk)
+            log.debug("spark.failed", extra={"stream": job.shape.stream, "trace": talk})
+            if is_gone(error):
+                self._forget(session)
+                raise Unavailable(
+                    f"{what}: its Java process is gone ({cause}), nothing was landed; next: try "
+                    "again, another one is started"
+                ) from error
+            if has_no_room(talk):
+                raise Unavailable(
+                    f"{what}: {cause}, nothing was landed; next: df -h {quote(self._root)}"
+                ) from error
+            if is_about_settings(talk, is_analysis=isinstance(error, AnalysisException)):
+                how = job.shape.event_time
+                raise Invalid(
+                    f"stream {job.shape.stream}: Spark refuses event_time {how.by} {how.text!r} "
+                    f"({cause}); next: correct it in the settings"
+                ) from error
+            raise JobFailed(f"{what}: {cause}") from error
+
+
+def _judged(shape: Shape, lines: DataFrame) -> DataFrame:
+    """Each line with its kind and hour. One step a select: then each is evaluated only once."""
+    frame = lines
+    for column, expression in verdict.before_event_time(shape):
+        frame = frame.withColumn(column, fn.expr(expression))
+    frame = _with_found(shape, frame)
+    spark_type = frame.schema["found"].dataType.simpleString()
+    for column, expression in verdict.after_event_time(shape, spark_type):
+        frame = frame.withColumn(column, fn.expr(expression))
+    return frame
+
+
+def _with_found(shape: Shape, frame: DataFrame) -> DataFrame:
+    if shape.event_time.by != "sql":
+        return frame.withColumn("found", fn.expr(verdict.found(shape)))
+    # The expression sees the columns of the source and none of ours.
+    if shape.format.endswith("parquet"):
+        theirs = [fn.col(f"row.{name(field)}") for field in _columns_of(frame)]
+    elif verdict.is_csv(shape):
+        theirs = [fn.col(f"fields.c{n}").alias(c) for n, c in enumerate(shape.columns)]
+    else:
+        theirs = [fn.col("raw").alias("value")]
+    ours = fn.struct(*[fn.col(column) for column in frame.columns]).alias("_headgate")
+    found = fn.expr(f"CASE WHEN _headgate.flaw IS NULL THEN ({shape.event_time.text}) END")
+    return frame.select(ours, *theirs).select("_headgate.*", found.alias("found"))
+
+
+def _laid_out(shape: Shape, judged: DataFrame, size_bytes: int, cores: int) -> DataFrame:
+    """The rows as they are written: in few large files, however many files were read."""
+    own = _columns_of(judged) if shape.format.endswith("parquet") else ()
+    hour = f"coalesce(CAST(hour AS STRING), '{verdict.NO_HOUR}') AS hour"
+    rows = judged.selectExpr(*staged_rows.columns(shape, own), "label AS shard", "kind", hour)
+    tasks = min(math.ceil(size_bytes / TARGET_BYTES), cores)
+    if tasks <= TASKS_UNSHUFFLED_MAX:
+        return rows.coalesce(tasks)  # cheaper than to send every row to the task of its hour
+    return rows.hint("rebalance", *[fn.col(folder) for folder in _FOLDERS])
+
+
+def _write(shape: Shape, rows: DataFrame, url: str) -> None:
+    writer = rows.write.mode("errorifexists").partitionBy(*_FOLDERS)
+    if shape.land_as == "parquet":
+        writer.option("compression", "zstd").parquet(url)
+    else:
+        writer.option("compression", "none").option("lineSep", "\n").text(url)
+
+
+def _counted(session: SparkSession, job: Job, schema: StructType, root: str) -> Staged:
+    """What is there now, from the files themselves."""
+    folder = f"{root}/{job.folder}"
+    files = _listed(folder)
+    if not files:
+        return Staged((), ())
+    tallies, rows_by_file = _tallied(session, job, schema, folder)
+    is_parquet = job.shape.land_as == "parquet"
+    staged = tuple(
+        _staged(file, root, rows_of(file) if is_parquet else rows_by_file.get(file, 0))
+        for file in files
+    )
+    if sum(file.rows for file in staged) != sum(tally.rows for tally in tallies):
+        raise JobFailed(
+            f"stream {job.shape.stream}: what was staged in {job.folder} changed while it was "
+            "counted; next: try again"
+        )
+    return Staged(staged, tallies)
+
+
+def _tallied(
+    session: SparkSession, job: Job, schema: StructType, folder: str
+) -> tuple[tuple[Tally, ...], dict[str, int]]:
+    """By input file; and the rows of each staged file, if its format does not tell them."""
+    is_parquet = job.shape.land_as == "parquet"
+    plain = [field for field in schema if field.name not in _FOLDERS]
+    typed = StructType([*plain, *(StructField(folder, StringType()) for folder in _FOLDERS)])
+    reader = session.read.schema(typed)
+    staged = (
+        reader.parquet(to_read(folder))
+        if is_parquet
+        else reader.option("lineSep", "\n").text(to_read(folder))
+    )
+    rows = _identified(job.shape, staged).withColumn(
+        "path", fn.lit("") if is_parquet else fn.col("_metadata.file_path")
+    )
+    counted = rows.groupBy("path", "shard", "kind", "partition", "number").agg(
+        fn.count("*").alias("rows"),
+        fn.min("line").alias("line_min"),
+        fn.max("line").alias("line_max"),
+        fn.max("ms").alias("ms"),
+    )
+    tallies, by_file = dict[tuple[str, str, str, int], Tally](), dict[str, int]()
+    for row in counted.collect():
+        kind = _KINDS[row["kind"]]
+        file = path_of(row["path"])
+        by_file[file] = by_file.get(file, 0) + row["rows"]
+        one = Tally(
+            row["shard"], row["partition"], row["number"], kind, row["rows"], row["line_min"],
+            row["line_max"], row["ms"] if kind in ("data", "late") else None,
+        )  # fmt: skip
+        key = (one.label, one.kind, one.partition, one.number)
+        tallies[key] = _joined(tallies[key], one) if key in tallies else one
+    arrivals = {
+        (shard.label, file.partition, file.number): file.arrival_ms
+        for shard in job.inputs
+        for file in shard.files
+    }
+    clamped = (
+        one if one.event_ms_max is None else replace(one, event_ms_max=min(
+            one.event_ms_max, arrivals[one.label, one.partition, one.number]))
+        for one in tallies.values()
+    )  # fmt: skip
+    order = attrgetter("label", "partition", "number", "kind")
+    return tuple(sorted(clamped, key=order)), by_file
+
+
+def _identified(shape: Shape, staged: DataFrame) -> DataFrame:
+    """Each staged row with `partition`, `number`, `line` and `ms`, its event time."""
+    found = staged
+    for column, expression in staged_rows.identity(shape):
+        found = found.withColumn(column, fn.expr(expression))
+    if shape.land_as != "text":
+        return found
+    # A line of text does not say its event time: it is taken again from what was staged.
+    kept = found.withColumnRenamed("kind", "staged_kind").drop("hour")
+    return _judged(shape, kept).drop("kind").withColumnRenamed("staged_kind", "kind")
+
+
+def _joined(one: Tally, other: Tally) -> Tally:
+    moments = [t.event_ms_max for t in (one, other) if t.event_ms_max is not None]
+    return replace(
+        one,
+        rows=one.rows + other.rows,
+        line_min=min(one.line_min, other.line_min),
+        line_max=max(one.line_max, other.line_max),
+        event_ms_max=max(moments, default=None),
+    )
+
+
+def _staged(file: str, root: str, rows: int) -> StagedFile:
+    parts = dict(part.split("=", 1) for part in file.split("/")[-4:-1])
+    hour_ms = None if parts["hour"] == verdict.NO_HOUR else int(parts["hour"]) * HOUR_MS
+    path = os.path.relpath(file, root)
+    return StagedFile(path, unquote(parts["shard"]), _KINDS[parts["kind"]], hour_ms, rows)
+
+
+def _listed(folder: str) -> list[str]:
+    """The data files that Spark wrote."""
+    found = [
+        os.path.join(place, file)
+        for place, _, files in os.walk(folder)
+        for file in files
+        if not file.startswith(("_", "."))
+    ]
+    return sorted(found)
+
+
+def _columns_of(frame: DataFrame) -> tuple[str, ...]:
+    """Of a Parquet source."""
+    row = frame.schema["row"].dataType
+    return tuple(row.names) if isinstance(row, StructType) else ()

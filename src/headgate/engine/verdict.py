@@ -1,0 +1,236 @@
+"""Verdict: what becomes of one line, decided the same way each time.
+
+    header, blank ─────────────────────────────────────────────▶ skip
+    too long, not UTF-8, not of its format, no event time,
+    an unusable one, one too far ahead of its arrival ─────────▶ dead, with the reason
+    its hour ended by the mark of its source partition ────────▶ late
+    everything else ───────────────────────────────────────────▶ data
+
+In this order; the first that holds decides. Expressions are text in Spark's SQL, over columns that
+earlier ones made. Reasons are fixed words: people count and select by them.
+"""
+
+from typing import Final
+
+from headgate.engine import EventTime, Shape
+from headgate.engine.jsonpath import (
+    FLAT,
+    FLAT_BYTES_MAX,
+    NESTED,
+    NESTED_BYTES_MAX,
+    Style,
+    object_pattern,
+    value_pattern,
+)
+from headgate.engine.sql import case, name, text
+from headgate.errors import Invalid
+from headgate.periods import HOUR_MS, YEAR_1_MS, YEAR_10000_MS
+
+TOO_LONG: Final = "too long"
+NOT_UTF8: Final = "not utf-8"
+BAD_JSON: Final = "bad json"
+BAD_CSV: Final = "bad csv"
+NO_EVENT_TIME: Final = "no event time"
+BAD_EVENT_TIME: Final = "bad event time"
+AHEAD: Final = "ahead"
+
+REASONS: Final = (TOO_LONG, NOT_UTF8, BAD_JSON, BAD_CSV, NO_EVENT_TIME, BAD_EVENT_TIME, AHEAD)
+SKIP: Final = "skip"  # in the place of a reason: no record at all
+NO_HOUR: Final = "none"
+
+_PER_UNIT_MS: Final = {"ms": 1, "s": 1000}
+# What a cast to decimal takes in little time and memory: exponents are short.
+_NUMBER: Final = r"\A\s*[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,2})?\s*\z"
+# Without a whole date Spark would fill in today's: another answer tomorrow.
+_ISO_8601: Final = r"\A\s*[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?\z"
+
+
+def before_event_time(shape: Shape) -> list[tuple[str, str]]:
+    """Columns over `raw` and `line`, in this order."""
+    fields = [("fields", _fields(shape))] if is_csv(shape) else []
+    quickly = [("glance", glance(shape)), ("quick", quick(shape))] if _is_json(shape) else []
+    return [*quickly, *fields, ("flaw", flaw(shape))]
+
+
+def after_event_time(shape: Shape, spark_type: str) -> list[tuple[str, str]]:
+    """Columns over `found`, which has this type, `arrival_ms` and `mark_ms`; in this order."""
+    return [
+        *instant(shape.event_time, spark_type),
+        ("reason", reason(shape)),
+        ("hour", hour()),
+        ("kind", kind()),
+    ]
+
+
+def glance(shape: Shape) -> str:
+    """Not empty only for a record that is proven to be well formed; if the event time is taken by
+    a JSON path, it is that value. Most records of most streams need no more than this."""
+    longest = min(shape.record_bytes_max, FLAT_BYTES_MAX)
+    is_short = f"octet_length(raw) <= {longest} AND is_valid_utf8(raw)"
+    return case([(is_short, _extract("raw", _pattern(shape, FLAT)))], "''")
+
+
+def quick(shape: Shape) -> str:
+    """The same, for records that took more than a glance."""
+    longest = min(shape.record_bytes_max, NESTED_BYTES_MAX)
+    is_short = f"octet_length(raw) <= {longest} AND is_valid_utf8(raw)"
+    nested = _extract("raw", _pattern(shape, NESTED))
+    return case([("glance <> ''", "glance"), (is_short, nested)], "''")
+
+
+def flaw(shape: Shape) -> str:
+    """Why a line is no usable record whatever its event time; null if it is one."""
+    branches = [("line = 1", text(SKIP))] if shape.format == "csv" else []
+    if _is_json(shape):
+        branches.append(("quick <> ''", "CAST(NULL AS STRING)"))
+    if _is_json(shape) or is_csv(shape):
+        branches.append((r"raw RLIKE '\\A\\s*\\z'", text(SKIP)))
+    if not shape.format.endswith("parquet"):
+        branches.append((f"octet_length(raw) > {shape.record_bytes_max}", text(TOO_LONG)))
+        branches.append(("NOT is_valid_utf8(raw)", text(NOT_UTF8)))
+    if _is_json(shape):
+        branches.append((f"NOT ({is_object('raw')})", text(BAD_JSON)))
+    if is_csv(shape):
+        branches.append(("fields IS NULL OR fields.bad IS NOT NULL", text(BAD_CSV)))
+    return case(branches, "CAST(NULL AS STRING)")
+
+
+def is_object(column: str) -> str:
+    """One whole JSON object and nothing behind it, as Spark's full parse reads JSON.
+
+    A parse stops at the end of the first value, so it cannot see what follows. Here it can: after
+    the value, only `]` goes on well in one place, and only `}` in the other.
+    """
+    twice = f"""concat('{{"list":[', {column}, '],"one":', {column}, '}}')"""
+    keys = f"json_object_keys({twice}) <=> array('list', 'one')"
+    return rf"({column} RLIKE '\\A\\s*\\{{') AND {keys}"
+
+
+def found(shape: Shape) -> str:
+    """The event time as it stands in the record; null if there is none."""
+    how = shape.event_time
+    if how.by == "json":
+        if not _is_json(shape):
+            raise _mismatch(how, shape, "json lines")
+        value = case([("quick <> ''", "quick")], f"get_json_object(raw, {text(how.text)})")
+    elif how.by == "regex":
+        if shape.format.endswith("parquet"):
+            raise _mismatch(how, shape, "text, csv or json lines")
+        value = f"nullif({_extract('raw', how.text)}, '')"
+    elif how.by == "column":
+        value = _column(how, shape)
+    else:
+        value = f"({how.text})"
+    return case([("flaw IS NULL", value)], "NULL")
+
+
+def instant(how: EventTime, spark_type: str) -> list[tuple[str, str]]:
+    """From `found`, which has this type, to `event_time` and `ms`; both null if it is unusable."""
+    if how.unit != "text" and spark_type not in ("timestamp", "timestamp_ntz", "date"):
+        value, ms = _ms(how, spark_type), "at"
+        as_timestamp = "timestamp_millis(at)"
+    else:
+        value, ms = _timestamp(how, spark_type), "unix_millis(at)"
+        as_timestamp = "at"
+    in_calendar = f"{ms} BETWEEN {YEAR_1_MS} AND {YEAR_10000_MS - 1}"
+    return [
+        ("at", value),
+        ("ms", case([(in_calendar, ms)], "CAST(NULL AS BIGINT)")),
+        ("event_time", case([(in_calendar, as_timestamp)], "CAST(NULL AS TIMESTAMP)")),
+    ]
+
+
+def reason(shape: Shape) -> str:
+    return case(
+        [
+            ("flaw IS NOT NULL", "flaw"),
+            ("found IS NULL", text(NO_EVENT_TIME)),
+            ("ms IS NULL", text(BAD_EVENT_TIME)),
+            (f"ms - {shape.future_skew_ms} > arrival_ms", text(AHEAD)),
+        ],
+        "CAST(NULL AS STRING)",
+    )
+
+
+def hour() -> str:
+    """Hours since 1970, rounded down; null unless the row has one."""
+    return case([("reason IS NULL", f"(ms - pmod(ms, {HOUR_MS})) DIV {HOUR_MS}")], "NULL")
+
+
+def kind() -> str:
+    return case(
+        [
+            (f"reason = {text(SKIP)}", "'skip'"),
+            ("reason IS NOT NULL", "'dead'"),
+            (f"(hour + 1) * {HOUR_MS} <= mark_ms", "'late'"),
+        ],
+        "'data'",
+    )
+
+
+def _pattern(shape: Shape, style: Style) -> str:
+    how = shape.event_time
+    if how.by == "json":
+        return value_pattern(style, how.text, is_number=how.unit != "text")
+    return object_pattern(style)
+
+
+def _is_json(shape: Shape) -> bool:
+    return shape.format in ("json", "dead-json")
+
+
+def is_csv(shape: Shape) -> bool:
+    return shape.format in ("csv", "csv-bare", "dead-csv")
+
+
+def _fields(shape: Shape) -> str:
+    """The fields of a line by number; `bad` is the line itself if they are too many or too few."""
+    schema = ", ".join([*(f"c{n} STRING" for n in range(len(shape.columns))), "bad STRING"])
+    options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', 'bad', 'escape', '\"')"
+    return f"from_csv(raw, '{schema}', {options})"
+
+
+def _column(how: EventTime, shape: Shape) -> str:
+    if shape.format.endswith("parquet"):
+        return f"row.{name(how.text)}"
+    if not is_csv(shape):
+        raise _mismatch(how, shape, "csv or parquet")
+    if how.text not in shape.columns:
+        raise Invalid(
+            f"stream {shape.stream}: no column {how.text!r} for its event time; the columns are "
+            f"{', '.join(shape.columns) or 'none'}"
+        )
+    return f"fields.c{shape.columns.index(how.text)}"
+
+
+def _ms(how: EventTime, spark_type: str) -> str:
+    factor = _PER_UNIT_MS[how.unit]
+    if spark_type in ("tinyint", "smallint", "int", "bigint"):
+        return f"try_multiply(CAST(found AS BIGINT), {factor}L)"
+    as_text = "CAST(found AS STRING)"
+    whole = f"try_multiply(try_cast({as_text} AS BIGINT), {factor}L)"
+    part = f"floor(try_multiply(try_cast({as_text} AS DECIMAL(38, 9)), {factor}))"
+    guarded = case([(f"{as_text} RLIKE {text(_NUMBER)}", f"try_cast({part} AS BIGINT)")], "NULL")
+    return f"coalesce({whole}, {guarded})"
+
+
+def _timestamp(how: EventTime, spark_type: str) -> str:
+    if spark_type == "timestamp":
+        return "found"
+    if spark_type in ("timestamp_ntz", "date"):
+        return "CAST(found AS TIMESTAMP)"
+    as_text = "CAST(found AS STRING)"
+    if how.pattern:
+        return f"try_to_timestamp({as_text}, {text(how.pattern)})"
+    return case([(f"{as_text} RLIKE {text(_ISO_8601)}", f"try_to_timestamp({as_text})")], "NULL")
+
+
+def _extract(column: str, pattern: str) -> str:
+    return f"regexp_extract({column}, {text(pattern)}, 1)"
+
+
+def _mismatch(how: EventTime, shape: Shape, wanted: str) -> Invalid:
+    return Invalid(
+        f"stream {shape.stream}: event_time {how.by} needs {wanted}, and the source has "
+        f"{shape.format}"
+    )
