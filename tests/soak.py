@@ -21,7 +21,12 @@ BY_CHANCE = (  # parts of the names of tests whose course differs from run to ru
     "killed_with_minus_nine",
 )
 
-BY_SEED = ("turmoil_does_nothing_twice",)  # many seeds in one run: not repeated
+BY_SEED = (  # many seeds, or every way to fail, in one run: not repeated
+    "turmoil_does_nothing_twice",
+    "in_every_tide_each_record_lands_once",
+    "crash_during_the_recovery_changes_nothing",
+    "late_waker_in_the_middle_of_the_recovery",
+)
 
 
 def is_by_seed(name: str) -> bool:

@@ -73,17 +73,9 @@ def test_help_lists_the_verbs_on_stdout(option: str) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     for word in (
-        "run",
-        "status",
-        "demo",
-        "doctor",
-        "node",
-        "task",
-        "store",
-        "--version",
-        "--debug",
-        "--log-level",
-        "Everyday",
+        *("init", "run", "status", "audit", "history", "doctor", "demo"),
+        *("config", "stream", "shard", "journal", "deadletter", "node", "task", "store"),
+        *("--version", "--debug", "--log-level", "Everyday"),
     ):
         assert word in done.stdout
 
@@ -92,7 +84,11 @@ def test_help_lists_the_verbs_on_stdout(option: str) -> None:
     "command",
     [
         *("store", "store ls", "store get", "doctor", "doctor store", "doctor hammer", "demo"),
-        *("run", "status", "node", "node drain", "task", "task release"),
+        *("run", "status", "audit", "history", "init", "config", "config check", "config show"),
+        *("node", "node drain", "task", "task release", "doctor fleet", "config schema"),
+        *("stream", "stream ls", "stream pause", "stream resume", "shard", "shard release"),
+        *("journal", "journal show", "journal restage"),
+        *("deadletter", "deadletter ls", "deadletter show", "deadletter redrive"),
     ],
 )
 def test_every_command_has_help(command: str) -> None:
@@ -115,7 +111,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["nothing", "--nothing", "store lss", "store ls", "store ls memory:x --limit 0"]
+    "command", ["nothing", "--nothing", "store lss", "stream pause", "store ls memory:x --limit 0"]
 )
 def test_wrong_usage_is_2_and_says_so_on_stderr(command: str) -> None:
     done = headgate(*command.split())

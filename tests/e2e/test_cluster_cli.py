@@ -35,7 +35,15 @@ HEADGATE = str(Path(sys.executable).with_name("headgate"))
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
-    if name not in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "COLUMNS", "HEADGATE_STORE")
+    if name
+    not in (
+        "FORCE_COLOR",
+        "NO_COLOR",
+        "TTY_COMPATIBLE",
+        "COLUMNS",
+        "HEADGATE_STORE",
+        "HEADGATE_CONFIG",
+    )
 }
 TERM_S = 2
 WAIT_S_MAX = 60.0
@@ -311,8 +319,8 @@ def test_a_store_that_cannot_be_reached_is_3_at_once(
         ("run --store file:./x --workers 0", "Invalid value for '--workers'"),
         ("run --store file:./x --term-seconds 0", "Invalid value for '--term-seconds'"),
         ("run --store file:./x --name a\x07b", "needs letters that can be shown"),
-        ("run", "Missing option '--store'"),
-        ("status", "Missing option '--store'"),
+        ("run", "next: headgate init, or name one with --store URL"),
+        ("status", "next: headgate init, or name one with --store URL"),
         ("status --store nothing", "invalid: "),
         ("task release nonsense --reason x --store file:./x", "a task is named FEED/NUMBER"),
         ("task release demo/x --reason x --store file:./x", "a task is named FEED/NUMBER"),

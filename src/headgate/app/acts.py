@@ -79,7 +79,10 @@ class Acts:
         if found is None:
             raise Invalid(f"{stream}/{shard}: has no checkpoint; next: headgate status")
         if found.value.journal is None:
-            raise Halted(f"{stream}/{shard}: no journal stands, so there is nothing to restage")
+            raise Halted(
+                f"{stream}/{shard}: no journal stands, so there is nothing to restage; "
+                "next: headgate status"
+            )
         self._note("journal.restage", f"{stream}/{shard}/{found.value.journal.number}", person)
         wish = Wish(person.reason, person.who, self._now_ms())
         key = checkpoint_key(stream, shard)

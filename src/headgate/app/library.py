@@ -170,7 +170,7 @@ class App:
             workers or settings.node.workers,
             tuple(sorted({*labels, *settings.node.labels})),
         )
-        since_ms = ambient.wall_ns() // 1_000_000
+        since_ms = _now_ms(ambient)
         place = Place(settings.store, settings.namespace)
         with opened_landing(settings, ambient, self._engine) as landing:
             equip = landing_equipment(
@@ -193,7 +193,7 @@ class App:
                     watch.poll()
 
                 ending = joined.node.run(poll)
-                after = progress_of(store, settings.streams, since_ms)
+                after = progress_of(store, settings.streams, since_ms, _now_ms(ambient))
                 return RunResult(
                     _results(store, landing, settings, before, after),
                     all(one.is_idle for one in after),
@@ -222,7 +222,7 @@ class App:
     def progress(self) -> list[ShardProgress]:
         """How far each shard is, from documents alone."""
         with self._opened() as (store, _):
-            return progress_of(store, self.settings.streams, 0)
+            return progress_of(store, self.settings.streams, 0, _now_ms(self._ambient))
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[DocumentStore, Lake]]:
@@ -237,6 +237,10 @@ def registered_kinds() -> dict[str, StepKind]:
     """Step kinds that installed packages bring: entry points of the group `headgate.steps`."""
     found: list[StepKind] = [one.load()() for one in entry_points(group="headgate.steps")]
     return {kind.name: kind for kind in found}
+
+
+def _now_ms(ambient: Ambient) -> int:
+    return ambient.wall_ns() // 1_000_000
 
 
 class _Watch:
@@ -275,7 +279,8 @@ class _Watch:
         if self._until is None:
             return
         try:
-            found = progress_of(self._store, self._streams, self._since_ms)
+            now_ms = _now_ms(self._ambient)
+            found = progress_of(self._store, self._streams, self._since_ms, now_ms)
         except (Unavailable, Corrupt):
             return  # the next look will tell
         self._on_progress(found)
@@ -294,7 +299,7 @@ Counts = dict[str, dict[int, int]]
 def _counts(store: DocumentStore, lake: Lake, settings: Settings) -> Counts:
     del lake
     found: Counts = {}
-    for one in progress_of(store, settings.streams, 0):
+    for one in progress_of(store, settings.streams, 0, 0):
         last = one.checkpoint.number - (one.checkpoint.journal is not None)
         found.setdefault(one.stream, {})[one.shard] = last
     return found

@@ -35,9 +35,9 @@ class ShardProgress:
 
 
 def progress_of(
-    store: DocumentStore, streams: Mapping[str, StreamSettings], since_ms: int
+    store: DocumentStore, streams: Mapping[str, StreamSettings], since_ms: int, now_ms: int
 ) -> list[ShardProgress]:
-    """Raises Unavailable, Corrupt."""
+    """Between these wall times one waits. Raises Unavailable, Corrupt."""
     found = []
     for name, settings in streams.items():
         stream = read(store, stream_key(name), StreamDocument)
@@ -57,22 +57,25 @@ def progress_of(
                     "" if paused is None else f"paused by {paused.who}: {paused.reason}",
                     checkpoint is not None
                     and _is_idle(
-                        checkpoint.value, None if report is None else report.value, since_ms
+                        checkpoint.value,
+                        None if report is None else report.value,
+                        since_ms,
+                        now_ms,
                     ),
                 )
             )
     return found
 
 
-def _is_idle(checkpoint: Checkpoint, report: Report | None, since_ms: int) -> bool:
+def _is_idle(checkpoint: Checkpoint, report: Report | None, since_ms: int, now_ms: int) -> bool:
     if checkpoint.journal is not None or checkpoint.turn == 0:
         return False
-    if is_proved(checkpoint, since_ms):
+    if is_proved(checkpoint, since_ms, now_ms):
         return True
     # Files that somebody is still writing prove nothing, and nobody can land them yet.
     return (
         report is not None
-        and report.at_ms >= since_ms
+        and since_ms <= report.at_ms <= now_ms
         and report.unfinished > 0
         and report.waiting_files == 0
         and report.doing == "idle"

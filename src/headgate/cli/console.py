@@ -2,13 +2,19 @@
 
 import json
 import re
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from rich.console import Console
+from rich.progress import track
 
 from headgate.store import JsonObject
 
 # Keys and bodies are any Unicode text: what would move a terminal's cursor is shown, not obeyed.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+T = TypeVar("T")
 
 
 def results() -> Console:
@@ -17,6 +23,12 @@ def results() -> Console:
 
 def talk() -> Console:
     return Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def tracked(things: Sequence[T], words: str) -> Iterable[T]:
+    """With a bar on a terminal; elsewhere nothing."""
+    out = talk()
+    return track(things, words, console=out, transient=True, disable=not out.is_terminal)
 
 
 def json_line(value: JsonObject) -> str:

@@ -8,7 +8,8 @@ from rich.text import Text
 
 from headgate.ambient import SystemAmbient
 from headgate.cli import console
-from headgate.cli.store import Json, Namespace, Url
+from headgate.cli.places import ClusterNamespace, ConfigPath, here_of
+from headgate.cli.store import Json, UrlIfAny
 from headgate.store.probe import ProbeReport, Verdict, probe, remarks
 from headgate.store.registry import open_store
 
@@ -23,13 +24,19 @@ def group() -> None:
 
 
 @app.command("store")
-def doctor_store(url: Url, namespace: Namespace = "default", as_json: Json = False) -> None:
+def doctor_store(
+    url: UrlIfAny = "",
+    config: ConfigPath = None,
+    namespace: ClusterNamespace = "",
+    as_json: Json = False,
+) -> None:
     """Probe a store and say in words whether it is safe.
 
     Writes some documents below a prefix of its own, doctor-…, and removes them again. Takes a few
     seconds. Exit code 0: safe, maybe with warnings; 1: not safe.
     """
-    ambient = SystemAmbient()
+    ambient, here = SystemAmbient(), here_of(url, namespace, config)
+    url, namespace = here.url, here.namespace
     with (
         _Progress() as progress,
         closing(open_store(url, namespace, ambient=ambient)) as first,

@@ -23,15 +23,21 @@ from headgate.cli import (
     audit,
     config,
     console,
+    deadletter,
     demo,
     doctor,
+    fleet,
     hammer,
+    history,
     init,
+    journal,
     logs,
     node,
     run,
+    shard,
     status,
     store,
+    stream,
     task,
 )
 from headgate.errors import (
@@ -70,10 +76,16 @@ app.command("init", rich_help_panel=EVERYDAY)(init.init)
 app.command("run", rich_help_panel=EVERYDAY)(run.run)
 app.command("status", rich_help_panel=EVERYDAY)(status.status)
 app.command("audit", rich_help_panel=EVERYDAY)(audit.audit)
+app.command("history", rich_help_panel=EVERYDAY)(history.history)
 app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
 app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
 doctor.app.command("hammer")(hammer.hammer_store)
+doctor.app.command("fleet")(fleet.show_fleet)
 app.add_typer(config.app, name="config", rich_help_panel=CLOSER)
+app.add_typer(stream.app, name="stream", rich_help_panel=CLOSER)
+app.add_typer(shard.app, name="shard", rich_help_panel=CLOSER)
+app.add_typer(journal.app, name="journal", rich_help_panel=CLOSER)
+app.add_typer(deadletter.app, name="deadletter", rich_help_panel=CLOSER)
 app.add_typer(node.app, name="node", rich_help_panel=CLOSER)
 app.add_typer(task.app, name="task", rich_help_panel=CLOSER)
 app.add_typer(store.app, name="store", rich_help_panel=CLOSER)
@@ -108,9 +120,9 @@ def options(
 
 
 def main() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no Unicode still shows it
-            stream.reconfigure(errors="backslashreplace")
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):  # a terminal that knows no Unicode still shows it
+            output.reconfigure(errors="backslashreplace")
     try:
         app()
     except HeadgateError as error:

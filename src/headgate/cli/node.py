@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
-from headgate.app import Place, ask_to_drain, find_session, find_sessions
+from headgate.app import ask_to_drain, find_session, find_sessions
 from headgate.cli import console
-from headgate.cli.places import StoreUrl, command
-from headgate.cli.store import Namespace
+from headgate.cli.places import ClusterNamespace, ConfigPath, Here, StoreUrl, command, here_of
 from headgate.cluster.session import Session
 from headgate.errors import Invalid
 from headgate.store import DocumentStore
@@ -32,8 +31,9 @@ def drain_node(
     node: Annotated[
         str, typer.Argument(metavar="NODE", help="Its name or number, as `headgate status` shows.")
     ],
-    store: StoreUrl,
-    namespace: Namespace = "default",
+    config: ConfigPath = None,
+    store: StoreUrl = "",
+    namespace: ClusterNamespace = "",
     reason: Annotated[str, typer.Option(help="Kept with the wish, for others to read.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Until it has left.")] = False,
     timeout: Annotated[
@@ -45,24 +45,24 @@ def drain_node(
     Its process ends with 0. Others take its tasks. Asking twice is fine. Exit code 0: asked, or it
     has left already; 1: there is no such node, or it had not left in time.
     """
-    ambient, talk, place = SystemAmbient(), console.talk(), Place(store, namespace)
-    with closing(open_store(store, namespace, ambient=ambient)) as documents:
+    ambient, talk, here = SystemAmbient(), console.talk(), here_of(store, namespace, config)
+    with closing(open_store(here.url, here.namespace, ambient=ambient)) as documents:
         found = find_sessions(documents, node)
         live = [one for one in found if one[1].is_live]
         if not live:
-            _tell_that_nobody_is_it(node, found, place)
+            _tell_that_nobody_is_it(node, found, here)
             raise typer.Exit(0 if found else 1)
         if len(live) > 1:
             raise Invalid(
                 f"{len(live)} nodes are named {node}; next: name one by its number: "
-                + ", ".join(command("node drain", place, str(one.number)) for _, one in live)
+                + ", ".join(command("node drain", here, str(one.number)) for _, one in live)
             )
         ((session, member),) = live
         ask_to_drain(documents, session, reason, ambient)
         who = f"node {member.node}, number {member.number}"
         talk.print(console.printable(f"{who}, is asked to finish its work and leave"))
         if not wait:
-            see = command("node drain", place, str(member.number), options=["--wait"])
+            see = command("node drain", here, str(member.number), options=["--wait"])
             talk.print(f"next: {see}", style="dim")
             return
         if not _has_left(documents, session, timeout, ambient):
@@ -70,7 +70,7 @@ def drain_node(
                 console.printable(
                     f"{who}, is still there after {timeout:g} s: it may be paused or cut off, and "
                     f"then its session ends by itself within a term; next: "
-                    f"{command('status', place)}"
+                    f"{command('status', here)}"
                 ),
                 style="yellow",
             )
@@ -78,11 +78,11 @@ def drain_node(
         talk.print(console.printable(f"{who}, has left"))
 
 
-def _tell_that_nobody_is_it(node: str, over: Sequence[tuple[str, Session]], place: Place) -> None:
+def _tell_that_nobody_is_it(node: str, over: Sequence[tuple[str, Session]], here: Here) -> None:
     if over:
         words = f"node {node} is not there any more: {over[-1][1].why or 'it left'}"
     else:
-        words = f"no node has the name or number {node}; next: {command('status', place)}"
+        words = f"no node has the name or number {node}; next: {command('status', here)}"
     console.talk().print(console.printable(words))
 
 

@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,16 +16,21 @@ from headgate.settings import Settings
 from headgate.settings.loading import load
 
 SETTINGS_FILE = "headgate.yaml"
+STORE_VARIABLE = "HEADGATE_STORE"
 
 StoreUrl = Annotated[
     str,
     typer.Option(
         "--store",
         metavar="URL",
-        envvar="HEADGATE_STORE",
-        show_envvar=True,
-        help="file:PATH, zk://HOSTS/CHROOT or es://HOSTS/INDEX",
+        help=f"Instead of settings: file:PATH, zk://HOSTS/CHROOT or es://HOSTS/INDEX "
+        f"[env var: {STORE_VARIABLE}]",
     ),
+]
+
+ClusterNamespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", help="Whose documents; as the settings say, else `default`."),
 ]
 
 ConfigPath = Annotated[
@@ -39,15 +45,76 @@ ConfigPath = Annotated[
 ]
 
 
-def command(verb: str, place: Place, *words: str, options: Sequence[str] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where a command looks: an installation by its settings, or a store alone."""
+
+    place: Place
+    settings: Settings | None = None
+    options: tuple[str, ...] = ()  # that lead another command to the same place
+
+    @property
+    def url(self) -> str:
+        return self.place.url
+
+    @property
+    def namespace(self) -> str:
+        return self.place.namespace
+
+
+def here_of(store: str, namespace: str, config: Path | None) -> Here:
+    """--store, else the settings file, else HEADGATE_STORE. Raises Invalid."""
+    path = None if store else found_settings(config)
+    if path is not None:
+        settings = load(path, os.environ)
+        options = _config_options(path)
+        if namespace and namespace != settings.namespace:
+            options += ("--namespace", namespace)
+        return Here(Place(settings.store, namespace or settings.namespace), settings, options)
+    url = store or os.environ.get(STORE_VARIABLE, "")
+    if not url:
+        raise Invalid(
+            f"no store: there is no {SETTINGS_FILE} here, and neither --store nor "
+            f"{STORE_VARIABLE} names one; next: headgate init, or name one with --store URL"
+        )
+    place = Place(url, namespace or "default")
+    return Here(place, None, place_options(place))
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What the commands about streams need: settings that are known to be possible."""
+
+    settings: Settings
+    here: Here
+
+
+def installation_of(config: Path | None) -> Installation:
+    """Raises Invalid."""
+    path = named_settings(config)
+    settings = load(path, os.environ)
+    place = Place(settings.store, settings.namespace)
+    return Installation(settings, Here(place, settings, _config_options(path)))
+
+
+def place_options(place: Place) -> tuple[str, ...]:
+    named = () if place.namespace == "default" else ("--namespace", place.namespace)
+    return ("--store", place.url, *named)
+
+
+def _config_options(path: Path) -> tuple[str, ...]:
+    is_default = path.absolute() == Path(SETTINGS_FILE).absolute()
+    return () if is_default else ("--config", str(path))
+
+
+def command(verb: str, where: Place | Here, *words: str, options: Sequence[str] = ()) -> str:
     """A command for this cluster, for a person to copy into a shell."""
-    where = [*options, "--store", place.url]
-    if place.namespace != "default":
-        where += ["--namespace", place.namespace]
+    leading = where.options if isinstance(where, Here) else place_options(where)
+    arguments = [*options, *leading]
     if any(word.startswith("-") for word in words):  # a name like this looks like an option
-        arguments = [*where, "--", *words]
+        arguments += ["--", *words]
     else:
-        arguments = [*words, *where]
+        arguments = [*words, *arguments]
     return console.printable(shlex.join(["headgate", *verb.split(), *arguments]))
 
 
@@ -67,9 +134,3 @@ def found_settings(config: Path | None) -> Path | None:
     if config is None and Path(SETTINGS_FILE).exists():
         return Path(SETTINGS_FILE)
     return config
-
-
-def settings_of(config: Path | None) -> Settings | None:
-    """None: nobody named a file, and there is none here. Raises Invalid."""
-    path = found_settings(config)
-    return None if path is None else load(path, os.environ)

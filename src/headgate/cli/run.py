@@ -1,41 +1,52 @@
-"""Run: a node, until it is asked to stop."""
+"""Run: a node, until it is asked to stop, or everything has landed."""
 
 import os
-import signal
 import socket
-import sys
-from collections.abc import Callable, Sequence
-from types import FrameType
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from headgate.ambient import Ambient, SystemAmbient
-from headgate.app import Equipment, Joined, Place, joined_node
+from headgate.app import Equipment, joined_node
 from headgate.cli import console
-from headgate.cli.places import StoreUrl, command
-from headgate.cli.store import Namespace
+from headgate.cli.landing import LandingRun, Until
+from headgate.cli.places import ClusterNamespace, ConfigPath, Here, StoreUrl, command, here_of
+from headgate.cli.signals import Signals, polling, tell_the_end, tell_the_start
 from headgate.cluster import Feed, Kind
 from headgate.cluster.duties import WORKERS_MAX, NodeSettings
 from headgate.cluster.session import TERM_MS
-from headgate.cluster.tasks import shown
+from headgate.errors import Invalid
 from headgate.node import Ending
+from headgate.settings import NodeDefaults
 from headgate.store import DocumentStore
 from headgate.testing.steps import StepsFeed, StepsKind
 
 DEMO_FEED = "demo"
-NAMES_MAX = 4  # of tasks in one sentence
+NO_FEED = "no task source here: it does its share of what others create, and waits"
 
 
 def run(
-    store: StoreUrl,
-    namespace: Namespace = "default",
+    config: ConfigPath = None,
+    store: StoreUrl = "",
+    namespace: ClusterNamespace = "",
+    until: Annotated[
+        Until | None, typer.Option(help="Land everything that is there now, and end.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(min=1, max=10**7, metavar="S", help="End in good order after so long."),
+    ] = None,
     name: Annotated[
         str, typer.Option(help="For people; nothing depends on it. Host and process id if none.")
     ] = "",
     workers: Annotated[
-        int, typer.Option(min=1, max=WORKERS_MAX, metavar="N", help="Tasks at the same moment.")
-    ] = 2,
+        int | None,
+        typer.Option(
+            min=1, max=WORKERS_MAX, metavar="N", help="Tasks at the same moment. 2, if none."
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="LABEL", help="Tasks may ask for it. Can be given several times."),
@@ -44,6 +55,9 @@ def run(
         float,
         typer.Option(min=1, max=3_600, metavar="S", help="How long a silent node keeps its tasks."),
     ] = TERM_MS / 1000,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="What landed, for programs: one JSON object at the end.")
+    ] = False,
     demo_tasks: Annotated[
         int, typer.Option(min=0, max=1_000_000, metavar="N", help="Tasks to try it out with.")
     ] = 0,
@@ -57,125 +71,63 @@ def run(
         list[int] | None, typer.Option(metavar="NUMBER", help="A task that always fails.")
     ] = None,
 ) -> None:
-    """Run a node: it joins the others in this store and does its share of the tasks.
+    """Run a node: it joins the others, lands its share of the streams and does its share of tasks.
 
     SIGTERM or Ctrl-C lets it finish what it has in hand, give the rest back and leave; a second one
-    ends it at once. Exit code 0: it left in good order; 1: it had to leave something unfinished; 3:
-    the store could not be reached at the start. Later it waits until the store is back.
+    ends it at once. Exit code 0: it left in good order; with `--until idle`, everything has landed;
+    1: it had to leave something unfinished, or something stands still; 2: no Java; 3: the store
+    could not be reached at the start. Later it waits until the store is back.
     """
-    ambient, place = SystemAmbient(), Place(store, namespace)
-    own_name = name or f"{socket.gethostname()}-{os.getpid()}"
-    settings = NodeSettings(own_name, workers, tuple(sorted(set(label or ()))))
+    here = here_of(store, namespace, config)
+    settings = here.settings
+    usual = NodeDefaults() if settings is None else settings.node
+    own = NodeSettings(
+        name or usual.name or f"{socket.gethostname()}-{os.getpid()}",
+        workers or usual.workers,
+        tuple(sorted({*(label or ()), *usual.labels})),
+    )
+    if settings is not None and settings.streams and not demo_tasks:
+        there = replace(settings, namespace=here.namespace)
+        landing = LandingRun(here, there, own, int(term_seconds * 1000), is_json=as_json)
+        raise typer.Exit(landing.run(until, max_seconds))
+    if until is not None or max_seconds is not None or as_json:
+        if settings is None:
+            why, following = "--store names no settings", "headgate init, or --config PATH"
+        else:
+            why, following = "these settings have none", command("config check", here)
+        raise Invalid(
+            f"--until, --max-seconds and --json are for streams, and {why}; next: {following}"
+        )
     feeds: Sequence[Feed] = ()
     if demo_tasks:
         poison = frozenset(demo_poison or ())
         feeds = (StepsFeed(DEMO_FEED, demo_tasks, demo_steps, demo_pause_ms, poison),)
-    signals = _Signals()
+    _run_plain(here, own, feeds, int(term_seconds * 1000))
+
+
+def _run_plain(here: Here, settings: NodeSettings, feeds: Sequence[Feed], term_ms: int) -> None:
+    """A node that lands nothing."""
+    signals = Signals()
     with (
         signals,
         joined_node(
-            place,
+            here.place,
             settings,
-            ambient,
+            SystemAmbient(),
             equip=lambda store, ambient: Equipment(_kinds(store, ambient), feeds),
-            term_ms=int(term_seconds * 1000),
+            term_ms=term_ms,
         ) as joined,
     ):
-        _tell_the_start(joined, own_name, place, has_feed=bool(feeds))
-        ending = joined.node.run(_poll(joined, signals))
+        hint = "" if feeds else NO_FEED
+        tell_the_start(joined, here, hint)
+        poll = polling(signals)
+        ending = joined.node.run(lambda: poll(joined))
     if not signals.is_asked:
         console.talk().print("stopping: somebody asked for it with `headgate node drain`")
-    _tell_the_end(own_name, place, ending)
+    tell_the_end(settings.name, here, ending)
     raise typer.Exit(0 if ending is Ending.DRAINED else 1)
 
 
 def _kinds(store: DocumentStore, ambient: Ambient) -> Sequence[Kind]:
     # Also without --demo-tasks: a node fails what it does not know, and others may have them.
     return (StepsKind(store, ambient),)
-
-
-class _Signals:
-    """The first asks, the second ends: whoever sends two does not want to wait."""
-
-    def __init__(self) -> None:
-        self.is_asked = False
-        self._before: dict[signal.Signals, Callable[..., object] | int | None] = {}
-
-    def __enter__(self) -> "_Signals":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._hear)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
-        if not self.is_asked:
-            self.is_asked = True
-            return
-        # Not through the console: what it was doing when the signal came is not finished.
-        words = b"ended at once: its session ends by itself within a term, then others go on\n"
-        os.write(sys.stderr.fileno(), words)
-        os._exit(128 + number)
-
-
-def _poll(joined: Joined, signals: _Signals) -> Callable[[], None]:
-    """What happens ten times a second: a signal becomes words and a drain."""
-    is_told = False
-
-    def poll() -> None:
-        nonlocal is_told
-        if signals.is_asked and not is_told:
-            is_told = True
-            _tell_the_drain(joined)
-            joined.node.drain()
-
-    return poll
-
-
-def _tell_the_start(joined: Joined, name: str, place: Place, *, has_feed: bool) -> None:
-    talk = console.talk()
-    member = joined.member
-    talk.print(
-        console.printable(
-            f"node {name} joined as number {member.number}, session {member.session[:8]}, "
-            f"at {place.url}"
-        )
-    )
-    if not has_feed:
-        talk.print("no task source here: it does its share of what others create, and waits")
-    talk.print(f"  see    {command('status', place)}", style="dim")
-    talk.print(
-        f"  stop   Ctrl-C, or {command('node drain', place, str(member.number))}", style="dim"
-    )
-
-
-def _tell_the_drain(joined: Joined) -> None:
-    held, in_hand = joined.duties.desk.keys(), sorted(joined.duties.desk.in_hand())
-    if not held:
-        words = "stopping: nothing is in hand"
-    else:
-        more = f" and {len(in_hand) - NAMES_MAX:,} more" if len(in_hand) > NAMES_MAX else ""
-        names = ", ".join(shown(key) for key in in_hand[:NAMES_MAX]) + more
-        words = (
-            f"stopping: {f'finishing the step of {names}, ' if names else ''}giving back all "
-            f"{len(held):,} tasks it holds; once more ends it at once"
-        )
-    console.talk().print(console.printable(words))
-
-
-def _tell_the_end(name: str, place: Place, ending: Ending) -> None:
-    if ending is Ending.DRAINED:
-        words = f"node {name} left: everything is given back"
-    elif ending is Ending.UNHEARD:
-        words = (
-            f"node {name} ended, and could not tell the store: its session ends by itself within a "
-            f"term, and others take over what it held; next: {command('status', place)}"
-        )
-    else:
-        words = (
-            f"node {name} left with work in hand, which did not come to an end in time; others "
-            f"take it over; next: {command('status', place)}"
-        )
-    console.talk().print(console.printable(words))

@@ -1,23 +1,25 @@
-"""Status command: the cluster at a glance, for people and for programs."""
+"""Status command: fleet and streams at a glance, for people and for programs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from headgate.ambient import Ambient, SystemAmbient
-from headgate.app import Place
 from headgate.cli import console
-from headgate.cli.places import StoreUrl, command
-from headgate.cli.store import Json, Namespace
+from headgate.cli.places import ClusterNamespace, ConfigPath, Here, StoreUrl, command, here_of
+from headgate.cli.store import Json
 from headgate.cli.store import command as store_command
-from headgate.errors import Unavailable
+from headgate.cli.streams import next_command, shard_blocks, stream_blocks
+from headgate.cli.tables import Block, Rows, drawn, lines_of, show
+from headgate.errors import Invalid, Unavailable
+from headgate.landing.kind import feed_name
+from headgate.settings.problems import nearest
 from headgate.status import (
     SESSION_LETTERS,
     ClusterStatus,
@@ -28,6 +30,9 @@ from headgate.status import (
     read_status,
     shown_ms,
 )
+from headgate.status.still import RELEASED, Advice
+from headgate.status.streams import StreamsStatus, read_streams
+from headgate.status.streams import as_json as stream_as_json
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.probe import remarks
 from headgate.store.registry import open_store
@@ -38,20 +43,37 @@ STYLES = {0: "bold green", 1: "bold yellow", 4: "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """A table as values: to be drawn on a terminal, or aligned as text."""
+class Found:
+    """What one look saw."""
 
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: frozenset[str]  # columns that are aligned to the right
+    fleet: ClusterStatus
+    streams: StreamsStatus
+    only: str | None  # a stream that was asked for
 
+    @property
+    def exit_code(self) -> int:
+        """4: damaged; 1: a person must look, or nobody lands; 0."""
+        if self.streams.damaged:
+            return 4
+        if self.only is not None:
+            return 0 if self.streams.is_healthy and self.fleet.is_anybody_able else 1
+        return exit_code(self.fleet) or (0 if self.streams.is_healthy else 1)
 
-Block = Text | Rows
+    @property
+    def is_nobody_here(self) -> bool:
+        """Nodes are all that is missing."""
+        tasks = self.fleet.tasks
+        is_well = self.streams.is_healthy and not any(task.set_aside for task in tasks)
+        return not self.fleet.members and is_well and not self.fleet.damaged
 
 
 def status(
-    store: StoreUrl,
-    namespace: Namespace = "default",
+    stream: Annotated[
+        str | None, typer.Argument(metavar="[STREAM]", help="Only this one, shard by shard.")
+    ] = None,
+    config: ConfigPath = None,
+    store: StoreUrl = "",
+    namespace: ClusterNamespace = "",
     as_json_line: Json = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")
@@ -60,36 +82,51 @@ def status(
         float, typer.Option(min=0.1, max=3_600, metavar="S", help="Between two looks.")
     ] = 1,
     show_all: Annotated[
-        bool, typer.Option("--all", help=f"All tasks, not the first {TASKS_SHOWN_MAX}.")
+        bool, typer.Option("--all", help=f"All shards and tasks, not the first {TASKS_SHOWN_MAX}.")
     ] = False,
 ) -> None:
-    """Show who is there, who does what, and what a person must look at. Changes nothing.
+    """Show who is there, how far each stream is, and what a person must look at. Changes nothing.
 
-    Exit code 0: healthy; 1: a person must look (a task is set aside, or nobody can take some); 3:
+    Exit code 0: healthy; 1: a person must look (something is set aside, or nobody can take it); 3:
     the store cannot be reached; 4: documents are damaged.
     """
-    ambient, place = SystemAmbient(), Place(store, namespace)
-    with closing(open_store(store, namespace, ambient=ambient)) as documents:
+    ambient, here = SystemAmbient(), here_of(store, namespace, config)
+    with closing(open_store(here.url, here.namespace, ambient=ambient)) as documents:
         if watch:
-            _watch(documents, place, ambient, interval, is_json=as_json_line, is_all=show_all)
-        found = read_status(documents, ambient)
+            _watch(documents, here, ambient, interval, stream, as_json_line, is_all=show_all)
+        found = look(documents, here, ambient, stream)
     if as_json_line:
-        typer.echo(console.json_line(_as_json(found, place)))
+        typer.echo(console.json_line(_as_json(found, here)))
     else:
-        _print(blocks(found, place, is_all=show_all))
-        if not (found.members or found.last_seen or found.tasks or found.feeds or found.damaged):
-            for remark in remarks(store):  # a folder that does not exist may be a slip of the pen
+        show(blocks(found, here, is_all=show_all))
+        fleet = found.fleet
+        if not (fleet.members or fleet.last_seen or fleet.tasks or fleet.feeds or fleet.damaged):
+            for remark in remarks(here.url):  # a folder that is not there may be a slip of the pen
                 console.talk().print(console.printable(remark.words), style="yellow")
-    raise typer.Exit(exit_code(found))
+    raise typer.Exit(found.exit_code)
+
+
+def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | None) -> Found:
+    """Raises Unavailable, Invalid: there is no such stream."""
+    fleet = read_status(documents, ambient)
+    known = {} if here.settings is None else here.settings.streams
+    streams = read_streams(documents, known, fleet, only)
+    if only is not None and not streams.streams:
+        every = read_streams(documents, known, fleet)
+        near = nearest(only, [one.name for one in every.streams])
+        hint = f"the nearest is {near!r}" if near else "there is none at all"
+        raise Invalid(f"no stream {only!r} here: {hint}; next: {command('status', here)}")
+    return Found(fleet, streams, only)
 
 
 def _watch(
     documents: DocumentStore,
-    place: Place,
+    here: Here,
     ambient: Ambient,
     interval_s: float,
-    *,
+    only: str | None,
     is_json: bool,
+    *,
     is_all: bool,
 ) -> None:
     """Ends with Ctrl-C. A store that is out of reach is shown as such, and asked again."""
@@ -101,80 +138,125 @@ def _watch(
         while True:  # a person ends it
             shown: list[Block]
             try:
-                found = read_status(documents, ambient)
-                shown = blocks(found, place, is_all=is_all)
+                found = look(documents, here, ambient, only)
+                shown = blocks(found, here, is_all=is_all)
             except Unavailable as error:
                 found = None
                 shown = [Text(console.printable(f"unavailable: {error}"), "bold red")]
             if live is not None:
-                live.update(Group(*map(_drawn, shown)), refresh=True)
+                live.update(Group(*map(drawn, shown)), refresh=True)
             elif found is not None and is_json:
-                typer.echo(console.json_line(_as_json(found, place)))
+                typer.echo(console.json_line(_as_json(found, here)))
             elif is_json:
                 console.talk().print(shown[0])
             else:
-                typer.echo("\n".join(line for block in shown for line in _lines(block)) + "\n")
+                typer.echo("\n".join(line for block in shown for line in lines_of(block)) + "\n")
             ambient.sleep_ms(interval_s * 1000)
     finally:
         if live is not None:
             live.stop()
 
 
-def _as_json(found: ClusterStatus, place: Place) -> JsonObject:
-    body = as_json(found, lambda task: _release(task, place))
-    return {"url": place.url, "namespace": place.namespace, **body}
+def _as_json(found: Found, here: Here) -> JsonObject:
+    body = as_json(found.fleet, lambda task: _release(task, here))
+    streams = [
+        stream_as_json(one, lambda advice: next_command(advice, here))
+        for one in found.streams.streams
+    ]
+    damaged = [asdict(one) for one in (*found.fleet.damaged, *found.streams.damaged)]
+    return {
+        "url": here.url,
+        "namespace": here.namespace,
+        **body,
+        "damaged": damaged,
+        "is_healthy": found.exit_code == 0,
+        "streams": streams,
+    }
 
 
-def blocks(found: ClusterStatus, place: Place, *, is_all: bool) -> list[Block]:
-    """What is shown, in order: the verdict, who is there, what is wrong, what goes on."""
-    shown: list[Block] = [_verdict(found, place)]
-    for warning in found.warnings:
-        shown.append(Text(f"  warning  {console.printable(warning)}", "yellow"))
-    shown += [Text.assemble("  next     ", (line, "cyan")) for line in _next(found, place)]
-    shown.append(Text(f"  leader   {_leader(found)}"))
-    shown.append(Text(f"  tasks    {_counts(found)}"))
-    for feed in found.feeds:
-        name = console.printable(feed.name)
-        shown.append(Text(f"  feed     {name}: {feed.created:,} created, {feed.done:,} done"))
-    for damage in found.damaged:
-        words = f"  damaged  {damage.place}: {damage.reason}"
-        shown.append(Text(console.printable(words), "red"))
-    if found.members:
-        shown += [Text(), _members(found.members)]
-    elif found.last_seen:
-        who = ", ".join(f"{seen.node} (number {seen.number})" for seen in found.last_seen)
-        shown.append(Text(console.printable(f"  last seen  {who}")))
-    aside = [task for task in found.tasks if task.set_aside is not None]
-    for task in aside if is_all else aside[:TASKS_SHOWN_MAX]:
-        shown += [Text(), *_set_aside(task, place)]
-    rows = _interesting(found.tasks, is_all=is_all)
+def blocks(found: Found, here: Here, *, is_all: bool) -> list[Block]:
+    fleet, streams = found.fleet, found.streams
+    shown: list[Block] = [_verdict(found, here)]
+    if found.only is not None:
+        if not fleet.is_anybody_able:
+            shown.append(Text.assemble("  next     ", (command("run", here), "cyan")))
+        shown += _damaged(found, here)
+        shown += stream_blocks(streams.streams, here, fleet.at_ms, is_all=is_all)
+        return shown if is_all else [*shown, *shard_blocks(streams.streams, fleet.at_ms)]
+    shown += _fleet(found, here)
+    shown += stream_blocks(streams.streams, here, fleet.at_ms, is_all=is_all)
+    return [*shown, *_task_blocks(found, here, is_all=is_all)]
+
+
+def _fleet(found: Found, here: Here) -> Iterator[Block]:
+    fleet = found.fleet
+    for warning in fleet.warnings:
+        yield Text(f"  warning  {console.printable(warning)}", "yellow")
+    for line in _next(fleet, here):
+        yield Text.assemble("  next     ", (line, "cyan"))
+    yield Text(f"  leader   {_leader(fleet)}")
+    yield Text(f"  tasks    {_counts(fleet)}")
+    own = {feed_name(one.name) for one in found.streams.streams}
+    for feed in fleet.feeds:
+        if feed.name not in own:  # the shards of a stream are never done, and shown below
+            name = console.printable(feed.name)
+            yield Text(f"  feed     {name}: {feed.created:,} created, {feed.done:,} done")
+    yield from _damaged(found, here)
+    if fleet.members:
+        yield Text()
+        yield _members(fleet.members)
+    elif fleet.last_seen:
+        who = ", ".join(f"{seen.node} (number {seen.number})" for seen in fleet.last_seen)
+        yield Text(console.printable(f"  last seen  {who}"))
+
+
+def _damaged(found: Found, here: Here) -> Iterator[Block]:
+    for damage in (*found.fleet.damaged, *found.streams.damaged):
+        yield Text(console.printable(f"  damaged  {damage.place}: {damage.reason}"), "red")
+    for damage in found.streams.damaged[:1]:
+        get = store_command("get", here.url, here.namespace, damage.key)
+        yield Text.assemble("  next     ", (get, "cyan"))
+
+
+def _task_blocks(found: Found, here: Here, *, is_all: bool) -> Iterator[Block]:
+    """Of what is no stream: those have their own."""
+    own = {feed_name(one.name) for one in found.streams.streams}
+    tasks = [task for task in found.fleet.tasks if task.name.rpartition("/")[0] not in own]
+    aside = [task for task in tasks if task.set_aside is not None]
+    shown_aside = aside if is_all else aside[:TASKS_SHOWN_MAX]
+    for task in shown_aside:
+        yield Text()
+        yield from _set_aside(task, here)
+    rows = _interesting(tasks, is_all=is_all)
     if rows:
-        shown += [Text(), _tasks(rows)]
-    left_out = (
-        len(found.tasks) - len(rows) - (len(aside) if is_all else len(aside[:TASKS_SHOWN_MAX]))
-    )
+        yield Text()
+        yield _tasks(rows)
+    left_out = len(tasks) - len(rows) - len(shown_aside)
     if left_out:
-        all_ = command("status", place, options=["--all"])
-        shown.append(Text(f"and {left_out:,} more tasks; next: {all_}", "dim"))
-    return shown
+        all_ = command("status", here, options=["--all"])
+        yield Text(f"and {left_out:,} more tasks; next: {all_}", "dim")
 
 
-def _verdict(found: ClusterStatus, place: Place) -> Text:
-    words = {0: "healthy", 1: "a person must look", 4: "damaged"}[exit_code(found)]
-    if not exit_code(found) and not found.members:
+def _verdict(found: Found, here: Here) -> Text:
+    code = found.exit_code
+    words = {0: "healthy", 1: "a person must look", 4: "damaged"}[code]
+    if found.streams.streams and code == 1 and found.is_nobody_here:
+        words = "no node is running"
+    elif code == 0 and not found.fleet.members:
         words = "nobody is here, and nothing is to be done"
-    where = place.url if place.namespace == "default" else f"{place.url}, {place.namespace}"
-    return Text.assemble((words, STYLES[exit_code(found)]), f"   {console.printable(where)}")
+    where = here.url if here.namespace == "default" else f"{here.url}, {here.namespace}"
+    return Text.assemble((words, STYLES[code]), f"   {console.printable(where)}")
 
 
-def _next(found: ClusterStatus, place: Place) -> Iterator[str]:
+def _next(found: ClusterStatus, here: Here) -> Iterator[str]:
     """Commands that help with the warnings. What was set aside has its own."""
     if found.tasks and not found.is_anybody_able:
-        yield command("run", place)
-    for labels in sorted({task.labels for task in found.tasks if task.is_stranded}):
-        yield command("run", place, options=["--label", labels[0]])
+        yield command("run", here)
+    stranded = [task for task in found.tasks if task.is_stranded and task.is_known]
+    for labels in sorted({task.labels for task in stranded}):
+        yield command("run", here, options=["--label", labels[0]])
     for damage in found.damaged[:1]:
-        yield store_command("get", place.url, place.namespace, damage.key)
+        yield store_command("get", here.url, here.namespace, damage.key)
 
 
 def _leader(found: ClusterStatus) -> str:
@@ -262,7 +344,7 @@ def _short(words: str) -> str:
     return plain if len(plain) <= WORDS_MAX else plain[: WORDS_MAX - 1] + "…"
 
 
-def _set_aside(task: TaskStatus, place: Place) -> Iterator[Text]:
+def _set_aside(task: TaskStatus, here: Here) -> Iterator[Text]:
     trouble = task.set_aside
     assert trouble is not None  # noqa: S101 - for the type checker
     tries = "once" if task.tries == 1 else f"{task.tries:,} times"
@@ -271,43 +353,11 @@ def _set_aside(task: TaskStatus, place: Place) -> Iterator[Text]:
     yield Text(console.printable(f"  cause    {trouble.words}"))
     yield Text(console.printable(f"  where    node {trouble.node}, {age} ago"))
     yield Text("  meaning  no node tries it again until a person releases it; others go on")
-    yield Text.assemble("  next     ", (_release(task, place), "cyan"))
+    yield Text.assemble("  next     ", (_release(task, here), "cyan"))
 
 
-def _release(task: TaskStatus, place: Place) -> str:
-    return command("task release", place, task.name, options=["--reason", "the cause is fixed"])
-
-
-def _drawn(block: Block) -> RenderableType:
-    if isinstance(block, Text):
-        return block
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in block.head:
-        right = name in block.numbers
-        table.add_column(name, justify="right" if right else "left", no_wrap=name == "task")
-    for row in block.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
-
-
-def _lines(block: Block) -> list[str]:
-    if isinstance(block, Text):
-        return [block.plain]
-    rows = [block.head, *block.rows]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(block.head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if name in block.numbers else cell.ljust(width)
-            for name, cell, width in zip(block.head, row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _print(shown: Sequence[Block]) -> None:
-    out = console.results()
-    for block in shown:
-        if out.is_terminal:
-            out.print(_drawn(block))
-        else:
-            typer.echo("\n".join(_lines(block)))
+def _release(task: TaskStatus, here: Here) -> str:
+    shard = task.name.removeprefix("land:")
+    if task.name != shard:  # also noted in the ledger
+        return next_command(Advice("shard release", (shard,), RELEASED), here)
+    return command("task release", here, task.name, options=RELEASED)

@@ -1,15 +1,19 @@
 """Store commands: look at documents. Nothing here writes one."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from headgate.cli import console
+from headgate.cli.places import ClusterNamespace, ConfigPath, Here, here_of
+from headgate.errors import Invalid
 from headgate.store import PAGE_DOCUMENTS_MAX, Damaged, Document, DocumentStore, JsonObject
 from headgate.store.codec import encode
 from headgate.store.names import parts
@@ -18,13 +22,16 @@ from headgate.store.probe import remarks
 from headgate.store.registry import open_store
 
 VERSION_LETTERS = 12
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 app = typer.Typer(no_args_is_help=True)
 
-Url = Annotated[
-    str, typer.Argument(metavar="URL", help="file:PATH, zk://HOSTS/CHROOT or es://HOSTS/INDEX")
+UrlIfAny = Annotated[
+    str,
+    typer.Argument(
+        metavar="[URL]", help="file:PATH, zk://HOSTS/CHROOT or es://HOSTS/INDEX; or the settings'."
+    ),
 ]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Whose documents.")]
 Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON object a line.")]
 
 
@@ -39,17 +46,20 @@ def group() -> None:
     * es://h1:9200,h2/index     OpenSearch or Elasticsearch
     * memory:name               inside one process, for tests
 
+    Without a URL it is the store of the settings, `--config PATH` or ./headgate.yaml.
+
     Options follow as ?name=value&… A secret is named, never written: password=${env:NAME}
     """
 
 
 @app.command("ls")
 def list_documents(
-    url: Url,
+    url: UrlIfAny = "",
     prefix: Annotated[
-        str, typer.Argument(metavar="PREFIX", help="Only below this, in whole parts.")
+        str, typer.Argument(metavar="[PREFIX]", help="Only below this, in whole parts.")
     ] = "",
-    namespace: Namespace = "default",
+    config: ConfigPath = None,
+    namespace: ClusterNamespace = "",
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most so many documents.")
     ] = None,
@@ -59,6 +69,10 @@ def list_documents(
 
     Exit code 4: all were listed, and some of them are damaged.
     """
+    here, (prefix, *others) = _here(config, namespace, url, prefix)
+    if any(others):
+        raise Invalid(f"{url}: is no URL of a store; next: headgate store ls --help")
+    url, namespace = here.url, here.namespace
     out = console.results()
     listed = damaged = 0
     first_damaged = ""
@@ -93,12 +107,17 @@ def _say_that_nothing_is_there(url: str, prefix: str, namespace: str) -> None:
 
 @app.command("get")
 def get_document(
-    url: Url,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="As `store ls` shows it.")],
-    namespace: Namespace = "default",
+    url: UrlIfAny = "",
+    key: Annotated[str, typer.Argument(metavar="KEY", help="As `store ls` shows it.")] = "",
+    config: ConfigPath = None,
+    namespace: ClusterNamespace = "",
     as_json: Json = False,
 ) -> None:
     """Show one document; its version goes to stderr."""
+    here, (key, *others) = _here(config, namespace, url, key)
+    if not key or any(others):
+        raise Invalid("a document has one KEY; next: headgate store get --help")
+    url, namespace = here.url, here.namespace
     with closing(open_store(url, namespace)) as store:
         found = store.get(key)
     if found is None:
@@ -115,6 +134,15 @@ def get_document(
         out.print_json(console.pretty(found.body), indent=2)
     else:
         typer.echo(console.pretty(found.body))
+
+
+def _here(
+    config: Path | None, namespace: str, first: str, second: str
+) -> tuple[Here, tuple[str, ...]]:
+    """Which store, and what else was said. A key's first part never looks like a URL."""
+    if URL.match(first):
+        return here_of(first, namespace, None), (second,)
+    return here_of("", namespace, config), (first, second)
 
 
 def _entries(store: DocumentStore, prefix: str, limit: int) -> Iterator[Document | Damaged]:

@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from headgate.ambient import SystemAmbient
-from headgate.app import Place, release_task
+from headgate.app import release_task
 from headgate.cli import console
-from headgate.cli.places import StoreUrl, command
-from headgate.cli.store import Namespace
+from headgate.cli.places import ClusterNamespace, ConfigPath, StoreUrl, command, here_of
 from headgate.store.registry import open_store
 
 app = typer.Typer(no_args_is_help=True)
@@ -25,18 +24,19 @@ def release(
     name: Annotated[
         str, typer.Argument(metavar="TASK", help="FEED/NUMBER, as `headgate status` shows it.")
     ],
-    store: StoreUrl,
     reason: Annotated[str, typer.Option(help="Why it may be tried again; is kept with the task.")],
-    namespace: Namespace = "default",
+    config: ConfigPath = None,
+    store: StoreUrl = "",
+    namespace: ClusterNamespace = "",
 ) -> None:
     """Give a task that was set aside back to the nodes, with all its tries.
 
     Exit code 0: released; 1: there is no such task, or it was not set aside.
     """
-    place, talk = Place(store, namespace), console.talk()
-    with closing(open_store(store, namespace)) as documents:
+    here, talk = here_of(store, namespace, config), console.talk()
+    with closing(open_store(here.url, here.namespace)) as documents:
         before = release_task(documents, name, reason, SystemAmbient())
-    see = command("status", place)
+    see = command("status", here)
     if before is None:
         words = f"there is no task {name}: it is done and removed, or never was; next: {see}"
     elif before.set_aside is None:

@@ -10,6 +10,7 @@ contained: after Conflict or OutcomeUnknown it knows nothing until it has taken 
 write. That write comes after whatever an earlier, unanswered one may have done, or refuses it.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -17,7 +18,7 @@ from typing import Literal
 from headgate.errors import Conflict, Corrupt, Fenced, Halted, OutcomeUnknown
 from headgate.store import DocumentStore
 from headgate.store.changes import Kept, create_if_absent, read
-from headgate.store.codec import BODY_BYTES_MAX, Whole, body_of, encode
+from headgate.store.codec import BODY_BYTES_MAX, Whole, body_of
 from headgate.store.names import key
 
 CHECKPOINTS = "checkpoints"
@@ -168,7 +169,8 @@ def with_number(
 
 def check_fits(name: str, wanted: Checkpoint) -> None:
     """Raises Halted: nobody could write this."""
-    size_bytes = len(encode(name, body_of(replace(wanted, periods={})))) + sum(
+    body = json.dumps(body_of(replace(wanted, periods={})), ensure_ascii=False)
+    size_bytes = len(body.encode()) + sum(
         len(period) + 10 + 24 * len(spans) for period, spans in wanted.periods.items()
     )
     if size_bytes > BODY_BYTES_MAX - 10_000:

@@ -6,16 +6,13 @@ audit and the rebuilding of a lost store read records; another one under its num
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headgate.errors import Corrupt
 from headgate.lake import FileFacts
 from headgate.periods import escape_name
-from headgate.store import Document, Version
-from headgate.store.codec import Whole, body_of, parse
+from headgate.store.codec import Whole, parse_text, text_of
 
 COMMITS = "_headgate/commits"
 
@@ -98,18 +95,12 @@ def record_path(stream: str, shard: int, number: int) -> str:
 
 
 def to_bytes(record: Record) -> bytes:
-    return json.dumps(body_of(record), sort_keys=True, ensure_ascii=False, indent=1).encode()
+    return text_of(record)
 
 
 def from_bytes(raw: bytes, path: str) -> Record:
     """Raises Corrupt, naming the path."""
-    try:
-        body = json.loads(raw)
-    except ValueError as error:
-        raise Corrupt(f"{path}: this commit record is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise Corrupt(f"{path}: this commit record is no JSON object")
-    return parse(Document(path, body, Version("")), Record)
+    return parse_text(raw, path, Record)
 
 
 def facts_of(raw: bytes) -> FileFacts:

@@ -2,19 +2,25 @@
 
     record ──▶ files, each for itself and in parallel ──▶ steps of the user's own ──▶ the fact
 
+Many files are first published at once, if the lake finds them as they should be; whatever is not
+certainly done afterwards becomes a step like any other.
+
 It asks no clock, lists no folder and makes up no name: whoever does it, and however often, ends in
 the same state (invariant 5).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from headgate.commits import StepKind
 from headgate.commits.checkpoint import Journal
-from headgate.commits.record import Record, from_bytes, record_path
+from headgate.commits.record import Record, RecordFile, from_bytes, record_path
 from headgate.commits.steps import PublishFile, carry_out, carry_out_own
-from headgate.errors import Corrupt, Halted, Invalid
+from headgate.errors import Corrupt, Halted, Invalid, OutcomeUnknown
 from headgate.lake import FileFacts, Lake
 from headgate.lake.local import Each, in_turn
+
+AT_ONCE_MIN = 64  # fewer files are published one by one
+AT_ONCE_MAX = 2_000  # then trust is asked for again
 
 
 def carry_out_journal(
@@ -36,10 +42,11 @@ def carry_out_journal(
             f"{published}: was published, and is gone again; "
             f'next: headgate journal restage {name} --reason "…"'
         )
-    steps = [PublishFile(name, file.staged, file.published, file.facts) for file in record.files]
+    rest = _published_at_once(lake, record.files)
+    steps = [PublishFile(name, file.staged, file.published, file.facts) for file in rest]
     each(lambda step: carry_out(step, lake), steps)
-    folders = {path.rpartition("/")[0] for path in (published, *(s.published for s in steps))}
-    lake.settle(sorted(folders))
+    paths = (published, *(file.published for file in record.files))
+    lake.settle(sorted({path.rpartition("/")[0] for path in paths}))
 
     def kind_of(name: str) -> StepKind:
         if name not in kinds:
@@ -52,6 +59,21 @@ def carry_out_journal(
     for own in record.steps:
         carry_out_own(own, kind_of)
     return record
+
+
+def _published_at_once(lake: Lake, files: Sequence[RecordFile]) -> list[RecordFile]:
+    """Those that are not certainly done afterwards. Raises Unavailable."""
+    if len(files) < AT_ONCE_MIN:
+        return list(files)
+    rest: list[RecordFile] = []
+    for first in range(0, len(files), AT_ONCE_MAX):
+        some = files[first : first + AT_ONCE_MAX]
+        try:
+            done = lake.publish_all(some)
+        except OutcomeUnknown:
+            done = (False,) * len(some)
+        rest += [file for file, is_done in zip(some, done, strict=True) if not is_done]
+    return rest
 
 
 def read_record(lake: Lake, stream: str, shard: int, number: int) -> Record | None:

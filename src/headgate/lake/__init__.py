@@ -51,6 +51,22 @@ class Listing:
     next_after: str | None  # `after` of the next call; None: this was the last page
 
 
+class Move(Protocol):
+    """A staged file, what it is, and the name that it is to get."""
+
+    @property
+    def staged(self) -> str: ...
+
+    @property
+    def published(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def checksum(self) -> str: ...
+
+
 class Lake(Protocol):
     """Files below one root.
 
@@ -69,6 +85,9 @@ class Lake(Protocol):
     L9  Mode and group, where the lake has them, are set before the publish, on files and folders.
     L10 Not enough room, no permission, a disk that is gone: Unavailable, naming path and reason,
         and nothing is done. An outcome that cannot be known is OutcomeUnknown.
+    L11 publish_all() publishes only what is staged with that size and checksum, each as publish()
+        does. True of one: both names were looked at afterwards, the staged one first; nothing is
+        there, and this very file is at the other. False says nothing.
 
     All methods may be called from several threads.
     """
@@ -91,6 +110,11 @@ class Lake(Protocol):
     def publish(self, staged: str, published: str) -> None:
         """Raises Conflict (something is at `published`; nothing was done), Unavailable (nothing was
         done; also: nothing is at `staged`), OutcomeUnknown."""
+
+    def publish_all(self, moves: Sequence[Move]) -> tuple[bool, ...]:
+        """Many at once, which takes a fraction of the time. Whatever stands in the way of one is no
+        error and does not concern the others: ask facts() of each that is False. Raises Invalid,
+        OutcomeUnknown."""
 
     def settle(self, folders: Sequence[str]) -> None:
         """What was done in these folders, and they themselves, survive a power cut."""

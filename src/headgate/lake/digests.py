@@ -25,9 +25,16 @@ class Digests:
         with suppress(OSError):
             self._memo.moved(before, look)
 
-    def facts(self, handle: int, place: str) -> FileFacts:
-        """Raises OSError, Corrupt (no file), Unavailable (somebody is writing it)."""
-        before = os.fstat(handle)
+    def known(self, found: os.stat_result) -> FileFacts | None:
+        """Without reading it; None: it must be read."""
+        return self._memo.facts(found)
+
+    def facts(
+        self, handle: int, place: str, found: os.stat_result | None = None, now_ns: int = 0
+    ) -> FileFacts:
+        """`found`: by a look at this handle, at the earliest `now_ns` by the disk's clock. Raises
+        OSError, Corrupt (no file), Unavailable (somebody is writing it)."""
+        before = found or os.fstat(handle)
         if not stat.S_ISREG(before.st_mode):
             raise no_file(place)
         for _ in range(READ_TRIES):
@@ -37,7 +44,7 @@ class Digests:
             read = _read(handle, before.st_size)
             after = os.fstat(handle)
             if stamps(after) == stamps(before) and read.size_bytes == after.st_size:
-                self._memo.keep(after, read)
+                self._memo.keep(after, read, now_ns)
                 return read
             before = after
         raise Unavailable(

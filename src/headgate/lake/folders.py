@@ -18,6 +18,7 @@ from headgate.lake.syscalls import open_plain, rename_new
 from headgate.store.disk import LastingFolders
 
 MAKE_TRIES = 5  # each means that somebody just removed a folder above
+OPENED_MAX = 64
 
 # Of a folder in which something is done, and which need not be readable for that.
 SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
@@ -45,6 +46,8 @@ class Access:
 
 
 class Folders:
+    """All of them; `Opened` are some of them, for a while."""
+
     def __init__(self, root: str, access: Access, ambient: Ambient) -> None:
         self.root = root
         self._access = access
@@ -76,6 +79,10 @@ class Folders:
             yield handle, name_of(path)
         finally:
             os.close(handle)
+
+    def opened(self, folder: str) -> int:
+        """A handle for what is done in it. Raises OSError."""
+        return self.open(folder, SEARCH)
 
     def opened_or_made(self, folder: str) -> int:
         """A handle for what is done in it. Raises OSError."""
@@ -146,6 +153,47 @@ class Folders:
                 if not folder:
                     raise
                 folder = folder_of(folder)
+
+
+class Opened:
+    """Folders that are opened once for many files, as they are then. One at a time may use it."""
+
+    def __init__(self, folders: Folders, *, is_made: bool = False) -> None:
+        """`is_made`: those that are missing are made."""
+        self._folders = folders
+        self._is_made = is_made
+        self._handles: dict[str, int] = {}
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def handle(self, folder: str) -> int:
+        """For what is done in it. Raises OSError."""
+        found = self._handles.get(folder)
+        if found is not None:
+            return found
+        if len(self._handles) >= OPENED_MAX:
+            self._close()
+        open_one = self._folders.opened_or_made if self._is_made else self._folders.opened
+        handle = self._handles[folder] = open_one(folder)
+        return handle
+
+    def open(self, path: str, flags: int) -> int:
+        """A handle of a file. Raises OSError: ELOOP if it is a link."""
+        folder, _, name = path.rpartition("/")
+        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=self.handle(folder))
+
+    def look(self, path: str) -> os.stat_result:
+        """Raises OSError."""
+        folder, _, name = path.rpartition("/")
+        return os.stat(name, dir_fd=self.handle(folder), follow_symlinks=False)
+
+    def _close(self) -> None:
+        while self._handles:
+            os.close(self._handles.popitem()[1])
 
 
 def _is_private(folder: str) -> bool:

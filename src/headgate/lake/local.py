@@ -25,11 +25,12 @@ from typing import Protocol, TypeVar
 
 from headgate.ambient import Ambient
 from headgate.errors import Conflict, Invalid, OutcomeUnknown
-from headgate.lake import LIST_MAX, READ_BYTES_MAX, Entry, FileFacts, LakeSettings, Listing
+from headgate.lake import LIST_MAX, READ_BYTES_MAX, Entry, FileFacts, LakeSettings, Listing, Move
 from headgate.lake.digests import Digests, checksum_of
-from headgate.lake.folders import SEARCH, Access, Folders
+from headgate.lake.folders import SEARCH, Access, Folders, Opened
+from headgate.lake.hauls import haul
 from headgate.lake.lines import append_lines, raw_of, write_all
-from headgate.lake.memo import is_same_content, is_settled, touch
+from headgate.lake.memo import DiskClock, is_same_content
 from headgate.lake.moves import move_new
 from headgate.lake.paths import (
     REMOVING,
@@ -114,9 +115,14 @@ class LocalLake:
             check_file(path)
         is_at_once = len(paths) > SYNC_ONE_BY_ONE_MAX and self._disk.is_reliable
         failures = self._disk.failures
-        found = [self._seal(path, is_at_once, size_bytes_max=SMALL_BYTES_MAX) for path in paths]
+        clock = DiskClock()
+        with Opened(self._folders) as opened:
+            small = partial(self._seal, opened.open, clock, is_at_once, SMALL_BYTES_MAX)
+            found = [small(path) for path in paths]
         large = [path for path, facts in zip(paths, found, strict=True) if facts is None]
-        rest = iter(self._each(partial(self._seal, is_at_once=is_at_once), large))
+        rest = iter(
+            self._each(partial(self._seal, self._folders.open, clock, is_at_once, None), large)
+        )
         found = [facts or next(rest) for facts in found]
         if is_at_once:
             with explained(self._folders.root):
@@ -126,13 +132,18 @@ class LocalLake:
         return tuple(facts for facts in found if facts is not None)
 
     def _seal(
-        self, path: str, is_at_once: bool, size_bytes_max: int | None = None
+        self,
+        open_file: Callable[[str, int], int],
+        clock: DiskClock,
+        is_at_once: bool,
+        size_bytes_max: int | None,
+        path: str,
     ) -> FileFacts | None:
         """None: it is larger than that, and nothing was done."""
         place = self._folders.place(path)
         with explained(place):
             try:
-                handle = self._folders.open(path, _READ)
+                handle = open_file(path, _READ)
             except _ABSENT:
                 raise missing(place) from None
             try:
@@ -141,9 +152,9 @@ class LocalLake:
                     return None
                 if not self._file_access.is_plain:
                     self._file_access.give(handle)
-                if not is_settled(found):
-                    touch(handle)
-                facts = self._digests.facts(handle, place)
+                    found = os.fstat(handle)
+                found = clock.settled(handle, found)
+                facts = self._digests.facts(handle, place, found, clock.now_ns(found))
                 if not is_at_once or found.st_dev != self._disk.device:
                     os.fsync(handle)
             finally:
@@ -188,6 +199,12 @@ class LocalLake:
                     os.close(target)
         finally:
             os.close(source)
+
+    def publish_all(self, moves: Sequence[Move]) -> tuple[bool, ...]:
+        for move in moves:
+            check_file(move.staged)
+            check_file(move.published)
+        return haul(moves, self._folders, self._digests, self._ambient)
 
     def settle(self, folders: Sequence[str]) -> None:
         self._folders.settle([check_folder(folder) for folder in folders])

@@ -6,16 +6,16 @@ once. An entry belongs to one inode and holds while size, `mtime` and `ctime` st
 (`moved`).
 
 Time stamps have a grain: a second write within it leaves them as they are. So a file is remembered
-only if its last write is further back than the grain, by the disk's own clock: `ctime`, which
-`touch` moves before a file is read. From then on every write shows in `mtime`. No clock of ours
-takes part: it may be wrong, and the disk may be another machine's.
+only if its last write is further back than the grain, by the disk's own clock: `ctime`, which a
+touch moves before a file is read, its own or that of another file on this disk. From then on every
+write shows in `mtime`. No clock of ours takes part: it may be wrong, and the disk may be another
+machine's.
 """
 
 import os
 import stat
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeAlias
 
 from headgate.lake import FileFacts
@@ -39,9 +39,10 @@ class Memo:
         seen = self._seen.get((found.st_dev, found.st_ino))
         return seen[1] if seen is not None and seen[0] == stamps(found) else None
 
-    def keep(self, found: os.stat_result, facts: FileFacts) -> None:
-        """These bytes were read between two looks that both found this."""
-        if is_settled(found):
+    def keep(self, found: os.stat_result, facts: FileFacts, now_ns: int = 0) -> None:
+        """These bytes were read between two looks that both found this, after `now_ns` by the
+        disk's clock, if that is known."""
+        if is_settled(found, now_ns):
             self._put(found, facts)
 
     def moved(self, before: os.stat_result, after: Callable[[], os.stat_result]) -> None:
@@ -67,22 +68,43 @@ def stamps(found: os.stat_result) -> Stamps:
     return (found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def is_settled(found: os.stat_result) -> bool:
-    """Any later write will show in its time stamps."""
-    is_coarse = found.st_mtime_ns % SECOND_NS == 0
-    grain_ns = COARSE_GRAIN_NS if is_coarse else GRAIN_NS
-    return found.st_ctime_ns - found.st_mtime_ns >= grain_ns
+def is_settled(found: os.stat_result, now_ns: int = 0) -> bool:
+    """Any write after `now_ns` by the disk's clock, or after its `ctime`, will show in its time
+    stamps."""
+    mtime_ns = found.st_mtime_ns
+    grain_ns = GRAIN_NS if mtime_ns % SECOND_NS else COARSE_GRAIN_NS
+    return max(found.st_ctime_ns, now_ns) - mtime_ns >= grain_ns
 
 
-def touch(handle: int) -> None:
-    """Moves `ctime` and nothing else, if this user may."""
-    with suppress(PermissionError):
-        os.fchmod(handle, stat.S_IMODE(os.fstat(handle).st_mode))
+class DiskClock:
+    """What time it is at least, by the clock of the disk itself: that of its last touch."""
+
+    def __init__(self) -> None:
+        self._touched: dict[int, int] = {}  # by device
+
+    def now_ns(self, found: os.stat_result) -> int:
+        """On the disk that this file is on; 0: not known."""
+        return self._touched.get(found.st_dev, 0)
+
+    def settled(self, handle: int, found: os.stat_result) -> os.stat_result:
+        """Before it is read; how it is found then. Moves the `ctime` of a file that is not settled,
+        and nothing else, if this user may."""
+        if is_settled(found, self.now_ns(found)):
+            return found
+        try:
+            os.fchmod(handle, stat.S_IMODE(found.st_mode))
+        except PermissionError:
+            return found
+        touched = os.fstat(handle)
+        self._touched[touched.st_dev] = touched.st_ctime_ns
+        return touched
 
 
 def is_same_content(one: os.stat_result, other: os.stat_result) -> bool:
     """The same file, and not written between the two looks: `ctime` moves with its name, too."""
-    return os.path.samestat(one, other) and (one.st_size, one.st_mtime_ns) == (
-        other.st_size,
-        other.st_mtime_ns,
+    return (
+        one.st_ino == other.st_ino
+        and one.st_dev == other.st_dev
+        and one.st_size == other.st_size
+        and one.st_mtime_ns == other.st_mtime_ns
     )

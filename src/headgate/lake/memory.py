@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from headgate.errors import Conflict, Corrupt, Invalid, Unavailable
-from headgate.lake import LIST_MAX, READ_BYTES_MAX, Entry, FileFacts, LakeSettings, Listing
+from headgate.lake import LIST_MAX, READ_BYTES_MAX, Entry, FileFacts, LakeSettings, Listing, Move
 from headgate.lake.lines import raw_of
 from headgate.lake.paths import (
     check_file,
@@ -93,6 +93,22 @@ class MemoryLake:
             self._make_room(published)
             self._files[published] = moved
             del self._files[staged]
+
+    def publish_all(self, moves: Sequence[Move]) -> tuple[bool, ...]:
+        for move in moves:
+            check_file(move.staged)
+            check_file(move.published)
+        return tuple(self._is_published(move) for move in moves)
+
+    def _is_published(self, move: Move) -> bool:
+        facts = FileFacts(move.size_bytes, move.checksum)
+        try:
+            if self.facts(move.staged) != facts:
+                return False
+            self.publish(move.staged, move.published)
+            return self.facts(move.staged) is None and self.facts(move.published) == facts
+        except (Conflict, Corrupt, Invalid, Unavailable):
+            return False
 
     def settle(self, folders: Sequence[str]) -> None:
         settled = {check_folder(folder) for folder in folders}

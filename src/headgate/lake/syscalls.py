@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import stat
+import sys
 import threading
 import weakref
 from functools import lru_cache
@@ -23,6 +24,8 @@ _SYNCFS_TELLS_SINCE = (5, 8)  # before, syncfs kept a failed write to itself
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
+_renameat2 = getattr(_libc, "renameat2", None)
+_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 
 class _OpenHow(ctypes.Structure):
@@ -94,11 +97,11 @@ def _open_in(folder: int, name: str, flags: int) -> int:
 def rename_new(from_folder: int, name: str, to_folder: int, new_name: str) -> bool:
     """False: this file system has no such move, nothing was done. Raises OSError: EEXIST if there
     is something already."""
-    move = getattr(_libc, "renameat2", None)
-    if move is None:
+    if _renameat2 is None:
         return False
-    source, target = os.fsencode(name), os.fsencode(new_name)
-    if move(from_folder, source, to_folder, target, _RENAME_NOREPLACE) == 0:
+    # As os.fsencode does it, which takes a tenth of the whole move.
+    source, target = name.encode(_ENCODING, _ERRORS), new_name.encode(_ENCODING, _ERRORS)
+    if _renameat2(from_folder, source, to_folder, target, _RENAME_NOREPLACE) == 0:
         return True
     if ctypes.get_errno() in _MISSING:
         return False

@@ -79,7 +79,7 @@ def prepare(
         occasion.shift,
         {one: RecordRange(span.first, span.next) for one, span in plan.ranges.items()},
         dict(counts),
-        tuple(_record_file(one, facts) for one, facts in files),
+        _record_files(files),
         tuple(RecordGap(gap.partition, gap.first, gap.next, gap.reason) for gap in plan.gaps),
         dict(marks),
         tuple(_own_steps(settings, occasion, [one for one, _ in files], kinds)),
@@ -107,16 +107,20 @@ def prepare(
     return Prepared(record, raw, journal)
 
 
-def _record_file(one: Named, facts: FileFacts) -> RecordFile:
-    hour_ms = one.staged.hour_ms
-    return RecordFile(
-        one.kind,
-        "" if hour_ms is None else str(Period(hour_ms, "hour")),
-        one.staged.path,
-        one.published,
-        facts.size_bytes,
-        facts.checksum,
-        one.staged.rows,
+def _record_files(files: Sequence[tuple[Named, FileFacts]]) -> tuple[RecordFile, ...]:
+    hours_ms = {one.staged.hour_ms for one, _ in files}
+    periods = {ms: "" if ms is None else str(Period(ms, "hour")) for ms in hours_ms}
+    return tuple(
+        RecordFile(
+            one.kind,
+            periods[one.staged.hour_ms],
+            one.staged.path,
+            one.published,
+            facts.size_bytes,
+            facts.checksum,
+            one.staged.rows,
+        )
+        for one, facts in files
     )
 
 

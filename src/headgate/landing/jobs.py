@@ -119,7 +119,12 @@ class Jobs:
         try:
             staged = self._engine.stage(Job(shape, folder, tuple(one.input for one in tickets)))
         except JobFailed as error:
+            refused = self._refusal(folder)
             self._clean(folder)
+            if refused is not None:
+                for ticket in tickets:
+                    ticket.outcome = refused
+                return
             if len(tickets) == 1:
                 tickets[0].outcome = error
                 return
@@ -154,6 +159,17 @@ class Jobs:
             ticket.outcome = error
             return False
         return True
+
+    def _refusal(self, folder: str) -> Unavailable | None:
+        """Why the lake takes nothing, if that is so: then no shard made the job fail, and the
+        engine may have said it in other words."""
+        try:
+            self._lake.stage(f"{folder}/probe", b"is there room?")
+        except Unavailable as error:
+            return error
+        except OutcomeUnknown:
+            return None
+        return None
 
     def _clean(self, folder: str) -> None:
         """Of a job that failed: nobody was told of it, so nothing can name it."""

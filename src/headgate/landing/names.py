@@ -45,13 +45,17 @@ def named(
     """What is on time for its source partition, but before the stream's first hour, is late."""
     found: list[Named] = []
     counts: Counter[str] = Counter()
+    folders: dict[tuple[Kind, int | None], str] = {}  # of few hours, for many files
     for file in sorted(files, key=lambda file: file.path):
         if file.kind == "skip":
             continue
         kind = file.kind
         if kind == "data" and first_hour_ms is not None and (file.hour_ms or 0) < first_hour_ms:
             kind = "late"
-        folder = folder_of(settings, shard, kind, file.hour_ms, date)
+        folder = folders.get((kind, file.hour_ms))
+        if folder is None:
+            folder = folder_of(settings, shard, kind, file.hour_ms, date)
+            folders[kind, file.hour_ms] = folder
         counts[folder] += 1
         name = file_name(shard, number, counts[folder] - 1, settings.land_as)
         found.append(Named(file, kind, f"{folder}/{name}"))

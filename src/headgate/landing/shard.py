@@ -285,7 +285,7 @@ class ShardWork:
             monotonic_ms=now_ms,
             look_ms=LOOK_MS,
             is_eager=eager_ms is not None or self._is_parting,
-            is_proved=eager_ms is not None and is_proved(checkpoint, eager_ms),
+            is_proved=eager_ms is not None and is_proved(checkpoint, eager_ms, wall_ms),
         )
         if not isinstance(move, Start):
             self._report("waiting" if waiting.files else "idle", waiting)
@@ -527,9 +527,11 @@ class ShardWork:
         return self._ambient.wall_ns() // 1_000_000
 
 
-def is_proved(checkpoint: Checkpoint, since_ms: int) -> bool:
-    """Everything that was there at that wall time has landed."""
-    return all(checkpoint.ends_ms.get(one, 0) >= since_ms for one in checkpoint.positions)
+def is_proved(checkpoint: Checkpoint, since_ms: int, now_ms: int) -> bool:
+    """Everything that was there at that wall time has landed. A proof from the future is none: the
+    clock was set back since."""
+    ends_ms = (checkpoint.ends_ms.get(one, 0) for one in checkpoint.positions)
+    return all(since_ms <= one <= now_ms for one in ends_ms)
 
 
 def words_of(counts: Mapping[str, int]) -> str:

@@ -17,7 +17,17 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from headgate.errors import HeadgateError, OutcomeUnknown, Unavailable
-from headgate.testing.faults import Call, Calm, Crashed, Harm, Point, Scripted, Stage, points_of
+from headgate.testing.faults import (
+    Call,
+    Calm,
+    Crashed,
+    Harm,
+    Point,
+    Scripted,
+    Sort,
+    Stage,
+    points_of,
+)
 from headgate.testing.strands import Strand
 
 HARMS = (
@@ -55,7 +65,8 @@ def check_every_crash(
 ) -> int:
     """How many ways to fail were tried. Raises AssertionError, naming the one that went wrong.
 
-    `again` are the harms during recovery; none: recovery is left in peace.
+    `again` are the harms during recovery; none: recovery is left in peace. Of two crashes each is
+    around a write.
     """
     calm_state, calls = _calm(flow)
     recoveries: list[tuple[Point, list[Call]]] = []
@@ -68,7 +79,11 @@ def check_every_crash(
     checked = len(recoveries)
     # Only now the double ones: the shortest way to fail is the one to be told of.
     for first, recovery_calls in recoveries:
+        if _is_idle(first, calls):
+            continue
         for second in points_of(recovery_calls, again):
+            if _is_idle(second, recovery_calls):
+                continue
             once = [_words(first, calls)]
             twice = [*once, "then, during recovery, " + _words(second, recovery_calls)]
             world = flow.fresh()
@@ -78,6 +93,12 @@ def check_every_crash(
             _compare(flow, world, calm_state, twice)
             checked += 1
     return checked
+
+
+def _is_idle(point: Point, calls: Sequence[Call]) -> bool:
+    """A crash around a read leaves what a crash after the write before it leaves."""
+    is_crash = point.harm in (Harm.CRASH_BEFORE, Harm.CRASH_AFTER)
+    return is_crash and calls[point.effect - 1].sort is not Sort.WRITE
 
 
 def late_wakers(flow: Flow[World]) -> int:
@@ -90,18 +111,59 @@ def late_wakers(flow: Flow[World]) -> int:
     for effect in range(1, len(calls) + 1):
         story = [f"paused before {_ordinal(effect)} effect: {calls[effect - 1]}"]
         world = flow.fresh()
-        stage = _Parking(effect)
-        first = Strand(partial(flow.act, world, stage))
-        stage.strand = first
-        with _noted(story):
-            first.switch()
-        if first.is_over:
-            raise AssertionError(f"{story[0]}: was not reached; is the flow the same each time?")
+        first = _parked(flow.act, world, effect, story)
         _run(flow.recover, world, Calm(), [*story, "another process recovers"])
         with _noted([*story, "another process recovered", "the first woke up"]):
             _go_on(first)
         _compare(flow, world, calm_state, [*story, "another recovered", "the first went on"])
     return len(calls)
+
+
+def woken_midway(flow: Flow[World], before: Callable[[Call], bool] = lambda _: True) -> int:
+    """The process is paused before an effect; another recovers, up to an effect of its own; there
+    the first goes on to its end, then the other to its.
+
+    For every two effects, of the first only those that are asked for; how many pairs that were.
+    Raises as `late_wakers`.
+    """
+    calm_state, calls = _calm(flow)
+    checked = 0
+    for effect in (number for number, call in enumerate(calls, 1) if before(call)):
+        paused = f"paused before {_ordinal(effect)} effect: {calls[effect - 1]}"
+        recovery = _recovery_of(flow, effect, paused)
+        for second in range(1, len(recovery) + 1):
+            there = f"{_ordinal(second)} effect of the recovery: {recovery[second - 1]}"
+            story = [paused, f"woken before {there}"]
+            world = flow.fresh()
+            first = _parked(flow.act, world, effect, story)
+            other = _parked(flow.recover, world, second, story)
+            with _noted(story):
+                _go_on(first)
+                other.switch()
+            _compare(flow, world, calm_state, story)
+            checked += 1
+    return checked
+
+
+def _recovery_of(flow: Flow[World], effect: int, words: str) -> list[Call]:
+    """The effects of whoever recovers while the first stands before that effect."""
+    world, stage = flow.fresh(), Calm()
+    _parked(flow.act, world, effect, [words])
+    _run(flow.recover, world, stage, [words, "another process recovers"])
+    return stage.calls
+
+
+def _parked(
+    run: Callable[[World, Stage], None], world: World, effect: int, story: Sequence[str]
+) -> Strand:
+    """It was begun, and stands before that effect."""
+    stage = _Parking(effect)
+    strand = stage.strand = Strand(partial(run, world, stage))
+    with _noted(story):
+        strand.switch()
+    if strand.is_over:
+        raise AssertionError(f"{_told(story)}: was not reached; is the flow the same each time?")
+    return strand
 
 
 class _Parking:

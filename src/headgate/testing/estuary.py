@@ -75,7 +75,7 @@ class Estuary:
     def is_landed(self, store: DocumentStore) -> bool:
         """Every position is at the end, and no commit is unfinished."""
         for shard in range(self.settings.shards):
-            found = read(store, checkpoint_key(STREAM, shard), Checkpoint)
+            found = read(store, checkpoint_key(self.settings.name, shard), Checkpoint)
             if found is None or found.value.journal is not None:
                 return False
             for name, position in found.value.positions.items():
@@ -84,7 +84,8 @@ class Estuary:
         names = {
             name
             for shard in range(self.settings.shards)
-            if (found := read(store, checkpoint_key(STREAM, shard), Checkpoint)) is not None
+            if (found := read(store, checkpoint_key(self.settings.name, shard), Checkpoint))
+            is not None
             for name in found.value.positions
         }
         return names == set(self.brook.drops)

@@ -76,6 +76,7 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
         "seal": Sort.WRITE,
         "facts": Sort.READ,
         "publish": Sort.WRITE,
+        "publish_all": Sort.WRITE,
         "settle": Sort.WRITE,
         "read": Sort.READ,
         "list": Sort.READ,

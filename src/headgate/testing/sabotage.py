@@ -4,11 +4,10 @@ Each takes the place of one small decision in `headgate.cluster`, as a hasty cha
 nine are the faults that earlier systems had; the others are guards of our own, taken away.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 from headgate.cluster import (
     claims,
@@ -31,17 +30,12 @@ from headgate.errors import Conflict
 from headgate.store import DocumentStore, Version, changes
 from headgate.store.changes import Kept
 from headgate.store.codec import body_of
+from headgate.testing.switches import Bug, Patch, switched_on
 
-Patch = tuple[object, str, object]
 
-
-@contextmanager
-def planted(bug: str) -> Iterator[None]:
+def planted(bug: str) -> AbstractContextManager[None]:
     """While open, the code has that bug."""
-    with ExitStack() as stack:
-        for target, name, value in BUGS[bug]():
-            stack.enter_context(patch.object(target, name, value))
-        yield
+    return switched_on(BUGS[bug])
 
 
 def _epoch_not_raised() -> Sequence[Patch]:
@@ -177,7 +171,7 @@ def _conflict_taken_as_success() -> Sequence[Patch]:
     return [(changes, "write", write)]
 
 
-BUGS: Mapping[str, Callable[[], Sequence[Patch]]] = {
+BUGS: Mapping[str, Bug] = {
     "epoch not raised": _epoch_not_raised,
     "release without version": _release_without_version,
     "trust counted from the reply": _trust_counted_from_the_reply,

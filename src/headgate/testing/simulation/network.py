@@ -13,6 +13,7 @@ How long a call takes depends on the seed, the machine and the number of the cal
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from headgate.engine.failure import JobFailed
 from headgate.errors import HeadgateError, Invalid, Unavailable
 from headgate.store import TIMEOUT_MS
 from headgate.testing.faults import Call, Crashed, Harm, Sort, lost
@@ -25,6 +26,7 @@ from headgate.testing.strands import getcurrent
 _STARTED, _ACTED, _REPLIED = Happening.STARTED, Happening.ACTED, Happening.REPLIED
 _LOCAL, _WAIT = Sort.LOCAL, Sort.WAIT
 _TWELVE_BITS = 4_095
+ANSWERS = (HeadgateError, JobFailed)  # what protocols say they raise
 _new = tuple.__new__
 
 
@@ -91,7 +93,7 @@ class Flight:
     """One call on its way there and back."""
 
     result: object = None
-    error: HeadgateError | None = None
+    error: Exception | None = None
     _harm: AtEffect | None = None
     _not_yet: NotYet | None = None
     _limit_us = 0
@@ -169,7 +171,7 @@ class Flight:
         except NotYet as not_yet:
             self._wait_on(not_yet)
             return
-        except HeadgateError as error:
+        except ANSWERS as error:
             if not self._is_over:
                 self.error = error
             answer = error
@@ -257,7 +259,7 @@ class Flight:
             answer: object = self._act()
         except NotYet:
             return
-        except HeadgateError as error:
+        except ANSWERS as error:
             answer = error
         self._emit(Happening.ACTED, answer)
 

@@ -1,4 +1,4 @@
-"""Status: who is there, who does what, and what a person must look at. Values, read-only.
+"""Fleet: nodes and tasks as they are now. Values, read-only.
 
 Nothing is closed, claimed or repaired by looking: a session that is overdue is shown as such, and
 it is the nodes who close it. Documents are read before sessions, so that every holder that still is
@@ -43,6 +43,7 @@ class MemberStatus:
     session: str
     workers: int
     labels: tuple[str, ...]
+    kinds: tuple[str, ...]  # of tasks that it can do; none: any
     held_count: int
     is_draining: bool
     is_leader: bool
@@ -56,6 +57,9 @@ class MemberStatus:
     def is_able(self) -> bool:
         """It may take tasks."""
         return not self.is_overdue and not self.is_draining and self.workers > 0
+
+    def knows(self, kind: str) -> bool:
+        return not self.kinds or kind in self.kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class TaskStatus:
     tries: int
     labels: tuple[str, ...]
     is_stranded: bool  # nodes are there, and none of them may take it
+    is_known: bool  # no node is there, or one of them can do this kind
     error: TaskError | None
     set_aside: TaskError | None
 
@@ -240,6 +245,7 @@ def _member(seen: Seen, leading: str, at_ms: int) -> MemberStatus:
         session=seen.id,
         workers=said.workers,
         labels=said.labels,
+        kinds=said.kinds,
         held_count=said.held_count,
         is_draining=said.is_draining,
         is_leader=seen.id == leading,
@@ -257,11 +263,9 @@ def _task(
     task = kept.value
     is_now = condition(task, frozenset(member.session for member in members))
     able = [member for member in members if member.is_able]
-    is_stranded = (
-        is_now == "free"
-        and bool(able and task.labels)
-        and not any(set(member.labels) & set(task.labels) for member in able)
-    )
+    is_known = not able or any(member.knows(task.kind) for member in able)
+    is_wanted = not task.labels or any(set(member.labels) & set(task.labels) for member in able)
+    is_stranded = is_now == "free" and bool(able) and not (is_known and is_wanted)
     errors = [
         None
         if trouble is None
@@ -280,6 +284,7 @@ def _task(
         tries=task.tries,
         labels=task.labels,
         is_stranded=is_stranded,
+        is_known=is_known,
         error=errors[0],
         set_aside=errors[1],
     )
@@ -328,8 +333,14 @@ def _warnings(
             f"the leader, {who}, is gone: no task is created or removed until another node "
             "takes the right"
         )
-    for labels in sorted({task.labels for task in tasks if task.is_stranded}):
-        stuck = [task for task in tasks if task.is_stranded and task.labels == labels]
+    stranded = [task for task in tasks if task.is_stranded]
+    for kind in sorted({task.kind for task in stranded if not task.is_known}):
+        stuck = [task for task in stranded if task.kind == kind]
+        found.append(
+            f"no node can do {_many(stuck)} ({_some(stuck)}): none of them knows the kind {kind}"
+        )
+    for labels in sorted({task.labels for task in stranded if task.is_known}):
+        stuck = [task for task in stranded if task.is_known and task.labels == labels]
         found.append(
             f"no node may take {_many(stuck)} ({_some(stuck)}): they need one of the labels "
             f"{', '.join(labels)}, and no node has one"

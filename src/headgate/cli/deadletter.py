@@ -1,0 +1,278 @@
+"""Dead-letter commands: what could not be landed and why, and driving it in again."""
+
+import base64
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from headgate.app.letters import Letter, folder_of, letters_of, reasons_in, rows_on_record
+from headgate.cli import console
+from headgate.cli.asking import Asking, Reason, StreamName, asking, person
+from headgate.cli.moments import many, shown_bytes
+from headgate.cli.places import ConfigPath, command
+from headgate.cli.store import Json
+from headgate.cli.tables import Rows, show
+from headgate.errors import Corrupt, Halted, Invalid
+from headgate.lake import Entry
+from headgate.settings.problems import nearest
+from headgate.store import JsonObject
+
+RAW_SHOWN_MAX = 500  # bytes of a record, for people
+LS_MAX = 200  # files that are looked into
+SHOW_MAX = 20  # records
+
+app = typer.Typer(no_args_is_help=True)
+
+FileNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FILE]…", help="As `deadletter ls` shows it."),
+]
+
+
+@app.callback()
+def group() -> None:
+    """Records that could not be landed: see why, and drive them in again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFile:
+    file: str  # below the stream's folder of dead letters
+    path: str  # below the root of the lake
+    size_bytes: int
+    rows: int | None  # None: no record knows
+    reasons: dict[str, int]
+    damaged: str
+
+    @property
+    def date(self) -> str:
+        return self.file.partition("/")[0]
+
+
+@app.command("ls")
+def list_letters(
+    name: StreamName,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="At most so many files.")
+    ] = LS_MAX,
+    config: ConfigPath = None,
+    as_json: Json = False,
+) -> None:
+    """List a stream's files of dead letters: date, rows by reason, size.
+
+    Exit code 0: there are none, or all were listed; 4: one cannot be read.
+    """
+    with asking(config) as asked:
+        entries = list(islice(asked.acts.dead_letters(asked.stream(name)), limit + 1))
+        shown = console.tracked(entries[:limit], "looking into files")
+        found = [_looked_into(asked, name, entry) for entry in shown]
+        if as_json:
+            for one in found:
+                typer.echo(console.json_line(_as_json(one)))
+        elif found:
+            show([_rows(found)])
+        _tell_the_sum(asked, name, found, has_more=len(entries) > limit, is_quiet=as_json)
+    raise typer.Exit(4 if any(one.damaged for one in found) else 0)
+
+
+@app.command("show")
+def show_letters(
+    name: StreamName,
+    files: FileNames = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="At most so many records.")
+    ] = SHOW_MAX,
+    config: ConfigPath = None,
+    as_json: Json = False,
+) -> None:
+    """Show dead letters: why, from where, and the record as it came.
+
+    A record is shown up to 500 bytes; `--json` has all of it. Exit code 0: shown; 1: there are
+    none.
+    """
+    with asking(config) as asked:
+        paths = _paths(asked, asked.stream(name), files or ())
+        found = islice(
+            ((path, one) for path in paths for one in letters_of(asked.lake, path)), limit
+        )
+        count = 0
+        for path, letter in found:
+            count += 1
+            if as_json:
+                typer.echo(console.json_line(_letter_as_json(path, letter)))
+            else:
+                _print_letter(letter)
+        if not count:
+            see = command("deadletter ls", asked.here, name)
+            console.talk().print(console.printable(f"no dead letters of {name}; next: {see}"))
+            raise typer.Exit(1)
+        if count == limit and not as_json:
+            console.talk().print(f"the first {limit:,}; next: --limit {limit * 10}", style="dim")
+
+
+@app.command("redrive")
+def redrive(
+    name: StreamName,
+    reason: Reason,
+    files: FileNames = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All files that are there now.")
+    ] = False,
+    config: ConfigPath = None,
+) -> None:
+    """Drive dead letters in again: the stream reads them once more, as if they had just arrived.
+
+    What is still unusable becomes a dead letter again. Exit code 0: done; 1: there was nothing to
+    do, or a file of this name still waits from the last time.
+    """
+    with asking(config) as asked:
+        who = person(reason)
+        asked.stream(name)
+        if bool(files) == everything:
+            see = command("deadletter ls", asked.here, name)
+            raise Invalid(f"name the files, or say --all; next: {see}")
+        driven, waiting = 0, list[str]()
+        paths = list(_paths(asked, name, files or ()))
+        for path in console.tracked(paths, "driving in"):
+            try:
+                driven += asked.acts.redrive(name, path, who)
+            except Halted as error:
+                waiting.append(str(error))
+        talk = console.talk()
+        for words in waiting:
+            talk.print(console.printable(words), style="yellow")
+        if not driven:
+            talk.print(console.printable(f"nothing of {name} was driven in"))
+            raise typer.Exit(1)
+        words = f"{many(driven, 'file')} of {name} {'waits' if driven == 1 else 'wait'}"
+        talk.print(console.printable(f"{words} to be read again"))
+        talk.print(f"next: {command('status', asked.here, name)}", style="dim")
+    raise typer.Exit(1 if waiting else 0)
+
+
+def _paths(asked: Asking, stream: str, files: Sequence[str]) -> Iterator[str]:
+    """All there are, or those that were named. Raises Invalid: one is not there."""
+    folder = folder_of(stream)
+    if not files:
+        yield from (entry.path for entry in asked.acts.dead_letters(stream))
+        return
+    named = [one if one.startswith(f"{folder}/") else f"{folder}/{one}" for one in files]
+    for path in named:
+        if asked.lake.facts(path) is None:
+            known = [entry.path.removeprefix(f"{folder}/") for entry in _some(asked, stream)]
+            near = nearest(path.removeprefix(f"{folder}/"), known)
+            hint = f"the nearest is {near}" if near else "there is none at all"
+            see = command("deadletter ls", asked.here, stream)
+            raise Invalid(f"no such file of dead letters: {path}; {hint}; next: {see}")
+    yield from named
+
+
+def _some(asked: Asking, stream: str) -> Iterable[Entry]:
+    return islice(asked.acts.dead_letters(stream), LS_MAX)
+
+
+def _looked_into(asked: Asking, stream: str, entry: Entry) -> LetterFile:
+    damaged, reasons = "", Counter[str]()
+    try:
+        reasons = reasons_in(asked.lake, entry.path)
+    except Corrupt as error:
+        damaged = str(error)
+    rows = rows_on_record(asked.lake, stream, entry.path)
+    return LetterFile(
+        entry.path.removeprefix(f"{folder_of(stream)}/"),
+        entry.path,
+        entry.size_bytes,
+        rows,
+        dict(reasons.most_common()),
+        damaged,
+    )
+
+
+def _rows(found: Sequence[LetterFile]) -> Rows:
+    return Rows(
+        ("file", "rows", "size", "reasons"),
+        tuple(
+            (
+                console.printable(one.file),
+                "-" if one.rows is None else f"{one.rows:,}",
+                shown_bytes(one.size_bytes),
+                "damaged" if one.damaged else console.printable(_counted(one.reasons)),
+            )
+            for one in found
+        ),
+        frozenset({"rows", "size"}),
+    )
+
+
+def _tell_the_sum(
+    asked: Asking, stream: str, found: Sequence[LetterFile], *, has_more: bool, is_quiet: bool
+) -> None:
+    talk = console.talk()
+    for one in found:
+        if one.damaged:
+            talk.print(console.printable(f"damaged: {one.damaged}"), style="red")
+    if is_quiet:
+        return
+    if not found:
+        talk.print(console.printable(f"no dead letters of {stream}"), style="dim")
+        return
+    total = Counter[str]()
+    for one in found:
+        total.update(one.reasons)
+    more = " and more; next: --limit N" if has_more else ""
+    words = f"{many(len(found), 'file')}{more}: {_counted(dict(total.most_common()))}"
+    talk.print(console.printable(words), style="dim")
+    see = command("deadletter show", asked.here, stream)
+    again = command(
+        "deadletter redrive",
+        asked.here,
+        stream,
+        options=["--all", "--reason", "they are usable now"],
+    )
+    talk.print(f"next: {see}", style="dim")
+    talk.print(f"      {again}", style="dim")
+
+
+def _counted(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.items()) or "-"
+
+
+def _as_json(one: LetterFile) -> JsonObject:
+    return {**asdict(one), "date": one.date, "damaged": one.damaged or None}
+
+
+def _letter_as_json(path: str, letter: Letter) -> JsonObject:
+    """The record as text, or in base64 if it is no UTF-8."""
+    try:
+        text: str | None = letter.raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = None
+    return {
+        "path": path,
+        "reason": letter.reason,
+        "partition": letter.partition,
+        "number": letter.number,
+        "line": letter.line,
+        "raw": text,
+        "raw_base64": None if text is not None else base64.b64encode(letter.raw).decode("ascii"),
+    }
+
+
+def _print_letter(letter: Letter) -> None:
+    shown = letter.raw[:RAW_SHOWN_MAX].decode("utf-8", "backslashreplace")
+    left = len(letter.raw) - RAW_SHOWN_MAX
+    more = f"… and {left:,} bytes more" if left > 0 else ""
+    line = Text.assemble(
+        (f"{console.printable(letter.reason)}  ", "yellow"),
+        (console.printable(letter.position), "dim"),
+        f"  {console.printable(shown)}{more}",
+    )
+    out = console.results()
+    if out.is_terminal:
+        out.print(line)
+    else:
+        typer.echo(line.plain)

@@ -1,0 +1,166 @@
+"""Landing run: a node that lands the streams of its settings, with what it says to people."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+)
+
+from headgate.ambient import SystemAmbient
+from headgate.app.progress import ShardProgress
+from headgate.cli import console
+from headgate.cli.moments import many, shown_bytes, shown_moment
+from headgate.cli.places import Here, command
+from headgate.cli.signals import Signals, polling, tell_the_end, tell_the_start
+from headgate.cli.status import look
+from headgate.cli.streams import standing_lines
+from headgate.cli.tables import Rows, show
+from headgate.cluster.duties import NodeSettings
+from headgate.engine.java import require_java
+from headgate.errors import Unavailable
+from headgate.node import Ending
+from headgate.settings import Settings
+from headgate.store import JsonObject
+from headgate.store.registry import open_store
+
+if TYPE_CHECKING:
+    from headgate.app.library import RunResult
+
+NAMES_MAX = 4  # of shards in one sentence
+
+
+class Until(StrEnum):
+    IDLE = "idle"
+
+
+class LandingRun:
+    """A node that lands the streams of its settings."""
+
+    def __init__(
+        self, here: Here, settings: Settings, own: NodeSettings, term_ms: int, *, is_json: bool
+    ) -> None:
+        self._here = here
+        self._settings = settings
+        self._own = own
+        self._term_ms = term_ms
+        self._is_json = is_json
+        self._progress: Sequence[ShardProgress] = ()
+        talk = console.talk()
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("shards"),
+            console=talk,
+            transient=True,
+            disable=not talk.is_terminal,
+        )
+
+    def run(self, until: Until | None, max_seconds: float | None) -> int:
+        """The exit code. Raises Invalid, Unavailable."""
+        if not self._settings.spark.remote:
+            require_java()  # now, and not in a log after five tries
+        from headgate.app.library import App
+
+        signals = Signals()
+        poll = polling(signals)
+        lands = ", ".join(self._settings.streams)
+        with signals, self._bar:
+            bar = self._bar.add_task("landing", total=None, visible=until is not None)
+            result = App(settings=self._settings).run(
+                "idle" if until is Until.IDLE else None,
+                max_seconds=max_seconds,
+                node=self._own.name,
+                on_start=lambda joined: tell_the_start(joined, self._here, f"it lands {lands}"),
+                on_poll=poll,
+                on_progress=lambda found: self._show(bar, found),
+                workers=self._own.workers,
+                labels=self._own.labels,
+                term_ms=self._term_ms,
+            )
+        if self._is_json:
+            typer.echo(console.json_line(_as_json(result)))
+        else:
+            show([_table(result)])
+        tell_the_end(self._own.name, self._here, result.ending)
+        self._tell_what_stands_still()
+        if until is Until.IDLE and not result.is_idle:
+            self._tell_what_waits(is_asked=signals.is_asked)
+            return 1
+        return 0 if result.ending is Ending.DRAINED else 1
+
+    def _show(self, bar: TaskID, found: Sequence[ShardProgress]) -> None:
+        self._progress = found
+        self._bar.update(
+            bar,
+            description=f"landing: {_waiting(found)}, {_rows(found):,} rows so far",
+            completed=sum(not one.is_waited_for for one in found),
+            total=len(found),
+        )
+
+    def _tell_what_stands_still(self) -> None:
+        """With the next command for each. What goes on by itself is not told here."""
+        here, talk = self._here, console.talk()
+        try:
+            with closing(open_store(here.url, here.namespace)) as store:
+                found = look(store, here, SystemAmbient(), None)
+        except Unavailable:
+            return  # the end has said so
+        own = [one for one in found.streams.streams if one.name in self._settings.streams]
+        for one in (standing for stream in own for standing in stream.standing):
+            if one.is_for_a_person or one.kind in ("paused", "unfinished files"):
+                for line in standing_lines(one, here):
+                    talk.print(line)
+
+    def _tell_what_waits(self, *, is_asked: bool) -> None:
+        waited = [one.name for one in self._progress if one.is_waited_for]
+        if not waited and self._progress:
+            return  # only what stands still is left
+        why = "it was asked to stop" if is_asked else "its time is over"
+        names = ", ".join(waited[:NAMES_MAX]) or "not everything"
+        more = f" and {len(waited) - NAMES_MAX:,} more" if len(waited) > NAMES_MAX else ""
+        again = command("run", self._here, options=["--until", "idle"])
+        words = f"not idle: {why}, and {names}{more} still had something to land"
+        console.talk().print(console.printable(f"{words}; next: {again}"), style="yellow")
+
+
+def _waiting(found: Sequence[ShardProgress]) -> str:
+    reports = [one.report for one in found if one.report is not None and not one.is_idle]
+    files = sum(report.waiting_files for report in reports)
+    size_bytes = sum(report.waiting_bytes for report in reports)
+    return f"{many(files, 'file')}, {shown_bytes(size_bytes)} waiting"
+
+
+def _rows(found: Sequence[ShardProgress]) -> int:
+    return sum(one.checkpoint.rows for one in found)
+
+
+def _table(result: "RunResult") -> Rows:
+    return Rows(
+        ("stream", "landed", "late", "dead", "gaps", "commits", "watermark"),
+        tuple(
+            (
+                console.printable(one.name),
+                *(f"{n:,}" for n in (one.landed, one.late, one.dead, one.gaps, one.commits)),
+                shown_moment(one.watermark_ms),
+            )
+            for one in result.streams.values()
+        ),
+        frozenset({"landed", "late", "dead", "gaps", "commits"}),
+    )
+
+
+def _as_json(result: "RunResult") -> JsonObject:
+    streams = [asdict(one) for one in result.streams.values()]
+    return {"is_idle": result.is_idle, "ending": result.ending.value, "streams": streams}

@@ -1,0 +1,133 @@
+"""Streams in words: how `headgate status` shows streams, shards and what stands still."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from headgate.cli import console
+from headgate.cli.moments import many, shown_bytes, shown_moment
+from headgate.cli.places import Here, command
+from headgate.cli.tables import Block, Rows
+from headgate.status import shown_ms
+from headgate.status.still import Advice, Standing
+from headgate.status.streams import Lag, ShardStatus, StreamStatus
+
+SHOWN_MAX = 20  # of what stands still
+
+
+def next_command(advice: Advice, here: Here) -> str:
+    """For a person to copy."""
+    return command(advice.verb, here, *advice.words, options=advice.options)
+
+
+def stream_blocks(
+    streams: Sequence[StreamStatus], here: Here, at_ms: int, *, is_all: bool
+) -> list[Block]:
+    if not streams:
+        return []
+    standing = [one for stream in streams for one in stream.standing]
+    standing.sort(key=lambda one: not one.is_for_a_person)
+    shown: list[Block] = [Text(), _streams(streams, at_ms)]
+    if is_all:
+        shown += shard_blocks(streams, at_ms)
+    for one in standing if is_all else standing[:SHOWN_MAX]:
+        shown += [Text(), *standing_lines(one, here)]
+    if not is_all and len(standing) > SHOWN_MAX:
+        all_ = command("status", here, options=["--all"])
+        shown.append(Text(f"and {len(standing) - SHOWN_MAX:,} more; next: {all_}", "dim"))
+    return shown
+
+
+def shard_blocks(streams: Sequence[StreamStatus], at_ms: int) -> list[Block]:
+    shards = [shard for stream in streams for shard in stream.shards]
+    if not shards:
+        return []
+    return [Text(), _shards(shards, at_ms), Text(), _partitions(shards)]
+
+
+def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
+    return Rows(
+        ("stream", "shards", "waiting", "oldest", "watermark", "last commit", "commits", "rows"),
+        tuple(
+            (
+                console.printable(stream.name) + ("" if stream.is_in_settings else " (not here)"),
+                str(len(stream.shards)),
+                waiting(stream.lag),
+                _oldest(stream.lag),
+                shown_moment(stream.watermark_ms),
+                _ago(stream.committed_ms, at_ms),
+                f"{stream.commits:,}",
+                f"{stream.rows:,}",
+            )
+            for stream in streams
+        ),
+        frozenset({"shards", "commits", "rows"}),
+    )
+
+
+def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
+    return Rows(
+        ("shard", "condition", "node", "waiting", "watermark", "last commit", "commits", "doing"),
+        tuple(
+            (
+                console.printable(shard.name),
+                shard.condition,
+                console.printable(shard.node or "-"),
+                waiting(shard.lag),
+                shown_moment(shard.watermark_ms),
+                _ago(shard.committed_ms, at_ms),
+                f"{shard.commits:,}",
+                console.printable(shard.doing or "-"),
+            )
+            for shard in shards
+        ),
+        frozenset({"commits"}),
+    )
+
+
+def _partitions(shards: Sequence[ShardStatus]) -> Rows:
+    return Rows(
+        ("source partition", "shard", "position", "watermark"),
+        tuple(
+            (
+                console.printable(one.name),
+                console.printable(shard.name),
+                console.printable(one.position or "-"),
+                shown_moment(one.watermark_ms),
+            )
+            for shard in shards
+            for one in shard.partitions
+        ),
+    )
+
+
+def waiting(lag: Lag | None) -> str:
+    """`3 files, 1.2 MB`, with its age if it is not of now."""
+    if lag is None:
+        return "not known"
+    words = f"{many(lag.files, 'file')}, {shown_bytes(lag.size_bytes)}" if lag.files else "nothing"
+    return words if lag.is_now else f"{words}, {shown_ms(lag.age_ms)} ago"
+
+
+def _oldest(lag: Lag | None) -> str:
+    return "-" if lag is None or lag.oldest_ms is None else shown_ms(lag.oldest_ms)
+
+
+def _ago(moment_ms: int | None, at_ms: int) -> str:
+    return "-" if moment_ms is None else f"{shown_ms(max(0, at_ms - moment_ms))} ago"
+
+
+def cause_of(words: str) -> str:
+    """Without the command that an error ends in: it does not know the settings, and we do."""
+    return words.partition("; next: headgate ")[0]
+
+
+def standing_lines(one: Standing, here: Here) -> Iterator[Text]:
+    """What stands still, why, and the next command."""
+    style = "bold yellow" if one.is_for_a_person else "bold"
+    cause = one.words if one.advice is None else cause_of(one.words)
+    yield Text(console.printable(f"{one.kind}: {one.subject}"), style)
+    yield Text(console.printable(f"  cause    {cause}"))
+    yield Text(console.printable(f"  meaning  {one.meaning}"))
+    if one.advice is not None:
+        yield Text.assemble("  next     ", (next_command(one.advice, here), "cyan"))

@@ -1,0 +1,99 @@
+"""Hauls: many files of a commit moved to their names at once, each looked at before and afterwards.
+
+Each is moved as one alone would be (`moves`); only what is the same for many is done once: opening
+their folders, and seeing that nothing is left where they were staged. What does not go smoothly is
+left as it is, for somebody who has time to look at that one.
+"""
+
+import os
+from collections.abc import Sequence
+from itertools import islice
+
+from headgate.ambient import Ambient
+from headgate.errors import OutcomeUnknown, Unavailable
+from headgate.lake import Move
+from headgate.lake.digests import Digests
+from headgate.lake.folders import Folders, Opened
+from headgate.lake.memo import is_same_content
+from headgate.lake.moves import move_new
+
+LEFT_MAX = 5_000  # names that a folder may still have to be worth listing
+
+
+def haul(
+    moves: Sequence[Move], folders: Folders, digests: Digests, ambient: Ambient
+) -> tuple[bool, ...]:
+    """Of each, whether it is certainly done."""
+    moved: list[tuple[int, os.stat_result]] = []
+    with Opened(folders) as sources, Opened(folders, is_made=True) as targets:
+        for index, move in enumerate(moves):
+            try:
+                found = _publish(move, sources, targets, folders, digests, ambient)
+            except (OSError, OutcomeUnknown, Unavailable):
+                continue
+            if found is not None:
+                moved.append((index, found))
+    # Opened anew: what counts is where a path leads now.
+    done = [False] * len(moves)
+    with Opened(folders) as sources, Opened(folders) as targets:
+        left: dict[str, frozenset[str] | None] = {}
+        for index, before in moved:
+            try:
+                if _is_gone(moves[index].staged, sources, left, folders):
+                    done[index] = is_same_content(targets.look(moves[index].published), before)
+            except OSError:
+                continue
+    return tuple(done)
+
+
+def _publish(
+    move: Move,
+    sources: Opened,
+    targets: Opened,
+    folders: Folders,
+    digests: Digests,
+    ambient: Ambient,
+) -> os.stat_result | None:
+    """As it was found; None: it is not known to be what it should be. Raises OSError,
+    OutcomeUnknown, Unavailable."""
+    from_folder, _, name = move.staged.rpartition("/")
+    source = sources.handle(from_folder)
+    before = os.stat(name, dir_fd=source, follow_symlinks=False)
+    known = digests.known(before)
+    if known is None or known.checksum != move.checksum or known.size_bytes != move.size_bytes:
+        return None
+    to_folder, _, new_name = move.published.rpartition("/")
+    target = targets.handle(to_folder)
+    move_new(source, name, target, new_name, folders.place(move.published), ambient)
+    return before
+
+
+def _is_gone(
+    path: str, sources: Opened, left: dict[str, frozenset[str] | None], folders: Folders
+) -> bool:
+    """Raises OSError."""
+    folder, _, name = path.rpartition("/")
+    if folder not in left:
+        left[folder] = _names_in(folder, folders)
+    names = left[folder]
+    if names is not None:
+        return name not in names
+    try:
+        sources.look(path)
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _names_in(folder: str, folders: Folders) -> frozenset[str] | None:
+    """None: they are too many. Raises OSError."""
+    try:
+        handle = folders.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return frozenset()
+    try:
+        with os.scandir(handle) as found:
+            names = frozenset(entry.name for entry in islice(found, LEFT_MAX + 1))
+    finally:
+        os.close(handle)
+    return names if len(names) <= LEFT_MAX else None

@@ -1,0 +1,208 @@
+"""Still: what stands still in a stream, and why. Values in, values out.
+
+Each kind is a fixed word. `is_for_a_person` says that it does not go on by itself; the rest is
+there to be seen: somebody paused it, somebody is still writing a file.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from headgate.commits.checkpoint import Checkpoint
+from headgate.landing import StreamSettings
+from headgate.landing.kind import kind_name
+from headgate.landing.report import Report
+from headgate.landing.stream_document import StreamDocument
+from headgate.status.fleet import ClusterStatus, TaskStatus, shown_ms
+
+RELEASED = ("--reason", "the cause is fixed")
+RESTAGED = ("--reason", "what was staged is gone")
+RESUMED = ("--reason", "it may go on")
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The next command, without the options that name the installation."""
+
+    verb: str
+    words: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Something that stands still."""
+
+    kind: str
+    subject: str  # a stream, or STREAM/SHARD
+    words: str
+    meaning: str
+    advice: Advice | None
+    is_for_a_person: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFacts:
+    """What the documents say of one shard."""
+
+    name: str  # STREAM/SHARD
+    task: TaskStatus | None
+    checkpoint: Checkpoint | None
+    report: Report | None
+
+    @property
+    def is_reported_now(self) -> bool:
+        """By whoever holds it."""
+        task, report = self.task, self.report
+        if task is None or report is None:
+            return False
+        return task.condition == "in progress" and task.epoch == report.epoch
+
+    def proved_ms(self, at_ms: int) -> int | None:
+        """When nothing was waiting, if that is newer than the last report. A proof of later than
+        now was told by a clock that has been set back since."""
+        checkpoint, report = self.checkpoint, self.report
+        if checkpoint is None or checkpoint.journal is not None or not checkpoint.positions:
+            return None
+        found_ms = min(checkpoint.ends_ms.get(name, 0) for name in checkpoint.positions)
+        is_newer = 0 < found_ms <= at_ms and (report is None or found_ms >= report.at_ms)
+        return found_ms if is_newer else None
+
+
+def standing_of(
+    stream: str,
+    settings: StreamSettings | None,
+    document: StreamDocument | None,
+    shards: Sequence[ShardFacts],
+    cluster: ClusterStatus,
+) -> tuple[Standing, ...]:
+    """What a person must do first comes first."""
+    found = [
+        *_of_settings(stream, settings, document),
+        *_without_a_node(stream, shards, cluster),
+        *_of_person(stream, document, cluster.at_ms),
+        *(one for shard in shards for one in _of_shard(shard, cluster.at_ms)),
+    ]
+    return tuple(sorted(found, key=lambda one: not one.is_for_a_person))
+
+
+def _of_settings(
+    stream: str, settings: StreamSettings | None, document: StreamDocument | None
+) -> Iterator[Standing]:
+    if settings is not None and document is not None and settings.shards != document.shards:
+        yield Standing(
+            "shards differ",
+            stream,
+            f"it has {document.shards} shards since it began, and the settings say "
+            f"{settings.shards}",
+            "no node with these settings lands it; the number of shards of a live stream is fixed",
+            Advice("config check"),
+            is_for_a_person=True,
+        )
+
+
+def _without_a_node(
+    stream: str, shards: Sequence[ShardFacts], cluster: ClusterStatus
+) -> Iterator[Standing]:
+    able = [member for member in cluster.members if member.is_able]
+    if able and not any(member.knows(kind_name(stream)) for member in able):
+        yield Standing(
+            "no node has it",
+            stream,
+            "nodes are running, and none of them has this stream in its settings",
+            "nothing of it lands; a node reads its settings when it starts",
+            Advice("run"),
+            is_for_a_person=True,
+        )
+    elif not able and all(shard.task is None for shard in shards):
+        yield Standing(
+            "not started",
+            stream,
+            "no node has ever had it",
+            "nothing of it has landed here",
+            Advice("run"),
+            is_for_a_person=False,
+        )
+
+
+def _of_person(stream: str, document: StreamDocument | None, at_ms: int) -> Iterator[Standing]:
+    pause = None if document is None else document.paused
+    if pause is not None:
+        age = shown_ms(max(0, at_ms - pause.at_ms))
+        yield Standing(
+            "paused",
+            stream,
+            f"paused by {pause.who}, {age} ago: {pause.reason}",
+            "no new round starts; what waits stays in the source",
+            Advice("stream resume", (stream,), RESUMED),
+            is_for_a_person=False,
+        )
+
+
+def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
+    task, checkpoint, report = shard.task, shard.checkpoint, shard.report
+    journal = None if checkpoint is None else checkpoint.journal
+    is_aside = task is not None and task.set_aside is not None
+    if task is not None and task.set_aside is not None:
+        yield _set_aside(shard.name, task.set_aside.words, has_journal=journal is not None)
+    if journal is not None and not is_aside and (task is None or task.condition != "in progress"):
+        yield Standing(
+            "journal stands",
+            shard.name,
+            f"commit {journal.number} is journaled and not finished",
+            "whoever takes the shard finishes it before anything else",
+            Advice("journal show", (shard.name,)),
+            is_for_a_person=False,
+        )
+    if report is not None and report.remark and (task is None or task.epoch == report.epoch):
+        yield Standing(
+            "clock",
+            shard.name,
+            report.remark,
+            "records land, and no hour can be complete",
+            None,
+            is_for_a_person=True,
+        )
+    if report is not None and report.unfinished and shard.proved_ms(at_ms) is None:
+        files = "1 file is" if report.unfinished == 1 else f"{report.unfinished:,} files are"
+        yield Standing(
+            "unfinished files",
+            shard.name,
+            f"{files} unfinished: still being written (.x, _x, *.tmp), or younger than min_age",
+            "they land once they are complete; until then nothing proves that all is there",
+            None,
+            is_for_a_person=False,
+        )
+    without = [] if checkpoint is None else _without_watermark(checkpoint)
+    if without:
+        yield Standing(
+            "no watermark",
+            shard.name,
+            f"{', '.join(without)} {'has' if len(without) == 1 else 'have'} no watermark yet",
+            "its hours stay open until its first commit that reads a record or proves its end",
+            None,
+            is_for_a_person=False,
+        )
+
+
+def _set_aside(name: str, words: str, *, has_journal: bool) -> Standing:
+    # An error that a journal's files are gone ends in that command; nothing else helps.
+    if has_journal and "headgate journal restage" in words:
+        advice = Advice("journal restage", (name,), RESTAGED)
+    else:
+        advice = Advice("shard release", (name,), RELEASED)
+    return Standing(
+        "set aside",
+        name,
+        words,
+        "no node tries it again until a person decides; its records stay in the source, and other "
+        "shards go on",
+        advice,
+        is_for_a_person=True,
+    )
+
+
+def _without_watermark(checkpoint: Checkpoint) -> list[str]:
+    """Before the first commit nobody expects one."""
+    if checkpoint.number == 0:
+        return []
+    return [name for name, mark in checkpoint.watermarks.items() if mark is None]

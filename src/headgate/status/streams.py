@@ -1,0 +1,274 @@
+"""Streams: how far each stream is, and what stands still and why. Values, read-only.
+
+What waits is what a shard's holder last said of it; what landed is what the checkpoint says. A
+proof that nothing waits (the checkpoint read to the end) outlives an older report.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.errors import Corrupt
+from headgate.landing import StreamSettings
+from headgate.landing.kind import feed_name
+from headgate.landing.report import Report, report_key
+from headgate.landing.stream_document import STREAMS, StreamDocument
+from headgate.status.fleet import ClusterStatus
+from headgate.status.still import Advice, ShardFacts, Standing, standing_of
+from headgate.store import Damaged, DocumentStore, JsonObject
+from headgate.store.changes import read
+from headgate.store.codec import parse
+from headgate.store.names import parts
+from headgate.store.pages import pages
+
+V = TypeVar("V")
+
+NOT_STARTED = "not started"  # no node has it as a task yet
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What has not landed, as of a moment."""
+
+    files: int
+    size_bytes: int
+    oldest_ms: int | None  # age of the oldest that waits
+    unfinished: int
+    age_ms: int  # since it was seen
+    is_now: bool  # whoever holds the shard says so
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    name: str
+    position: str
+    watermark_ms: int | None  # None: it has none yet
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    name: str  # STREAM/SHARD
+    stream: str
+    shard: int
+    condition: str  # in progress, free, set aside, not started
+    node: str | None  # of its holder
+    doing: str  # in words
+    lag: Lag | None  # None: nobody has looked
+    watermark_ms: int | None
+    commits: int
+    rows: int  # landed, late and dead, of all commits
+    hours: int  # with files
+    committed_ms: int | None  # wall time of the last commit
+    journal: int | None  # the number of a commit that is not finished
+    partitions: tuple[PartitionStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    name: str
+    is_in_settings: bool
+    paused: str  # "": it is not; else by whom and why
+    first_hour_ms: int | None
+    shards: tuple[ShardStatus, ...]
+    standing: tuple[Standing, ...]
+
+    @property
+    def lag(self) -> Lag | None:
+        """Of all shards that somebody has looked at."""
+        known = [shard.lag for shard in self.shards if shard.lag is not None]
+        if not known:
+            return None
+        return Lag(
+            sum(lag.files for lag in known),
+            sum(lag.size_bytes for lag in known),
+            max((lag.oldest_ms for lag in known if lag.oldest_ms is not None), default=None),
+            sum(lag.unfinished for lag in known),
+            max(lag.age_ms for lag in known),
+            all(lag.is_now for lag in known),
+        )
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """Of the slowest source partition; None: one has none yet."""
+        return _slowest([one for shard in self.shards for one in shard.partitions])
+
+    @property
+    def commits(self) -> int:
+        return sum(shard.commits for shard in self.shards)
+
+    @property
+    def rows(self) -> int:
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def hours(self) -> int:
+        return max((shard.hours for shard in self.shards), default=0)
+
+    @property
+    def committed_ms(self) -> int | None:
+        return max((one.committed_ms for one in self.shards if one.committed_ms), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsStatus:
+    streams: tuple[StreamStatus, ...]
+    damaged: tuple[Damaged, ...] = ()
+
+    @property
+    def is_healthy(self) -> bool:
+        standing = [one for stream in self.streams for one in stream.standing]
+        return not self.damaged and not any(one.is_for_a_person for one in standing)
+
+
+def known_streams(
+    store: DocumentStore, settings: Mapping[str, StreamSettings]
+) -> tuple[dict[str, StreamDocument | None], list[Damaged]]:
+    """Those of the settings, then those that only the store has. Raises Unavailable."""
+    found: dict[str, StreamDocument | None] = dict.fromkeys(settings)
+    damaged: list[Damaged] = []
+    for page in pages(store, STREAMS):
+        damaged += page.damaged
+        for document in page.documents:
+            try:
+                found[parts(document.key)[-1]] = parse(document, StreamDocument)
+            except Corrupt as error:
+                damaged.append(Damaged(document.key, document.key, str(error)))
+    return found, damaged
+
+
+def read_streams(
+    store: DocumentStore,
+    settings: Mapping[str, StreamSettings],
+    cluster: ClusterStatus,
+    only: str | None = None,
+) -> StreamsStatus:
+    """Raises Unavailable."""
+    known, damaged = known_streams(store, settings)
+    tasks = {task.name: task for task in cluster.tasks}
+    found = []
+    for name, document in known.items():
+        if only not in (None, name):
+            continue
+        own = settings.get(name)
+        shards = [
+            ShardFacts(
+                f"{name}/{shard}",
+                tasks.get(f"{feed_name(name)}/{shard}"),
+                _read(store, checkpoint_key(name, shard), Checkpoint, damaged),
+                _read(store, report_key(name, shard), Report, damaged),
+            )
+            for shard in range(shards_of(own, document))
+        ]
+        found.append(compose(name, own, document, shards, cluster))
+    return StreamsStatus(tuple(found), tuple(damaged))
+
+
+def compose(
+    name: str,
+    settings: StreamSettings | None,
+    document: StreamDocument | None,
+    shards: Sequence[ShardFacts],
+    cluster: ClusterStatus,
+) -> StreamStatus:
+    """Values in, values out."""
+    pause = None if document is None else document.paused
+    return StreamStatus(
+        name,
+        settings is not None,
+        "" if pause is None else f"paused by {pause.who}: {pause.reason}",
+        None if document is None else document.first_hour_ms,
+        tuple(_shard(name, number, facts, cluster.at_ms) for number, facts in enumerate(shards)),
+        standing_of(name, settings, document, shards, cluster),
+    )
+
+
+def shards_of(settings: StreamSettings | None, document: StreamDocument | None) -> int:
+    """How many there are: fixed once the stream has begun."""
+    if document is not None:
+        return document.shards
+    return 0 if settings is None else settings.shards
+
+
+def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObject:
+    """Every field, for programs."""
+    lag = stream.lag
+    standing = [
+        {
+            "kind": one.kind,
+            "subject": one.subject,
+            "words": one.words,
+            "meaning": one.meaning,
+            "is_for_a_person": one.is_for_a_person,
+            "next": None if one.advice is None else command(one.advice),
+        }
+        for one in stream.standing
+    ]
+    return {
+        **asdict(stream),
+        "lag": None if lag is None else asdict(lag),
+        "watermark_ms": stream.watermark_ms,
+        "commits": stream.commits,
+        "rows": stream.rows,
+        "hours": stream.hours,
+        "committed_ms": stream.committed_ms,
+        "standing": standing,
+    }
+
+
+def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStatus:
+    checkpoint = facts.checkpoint or Checkpoint()
+    journal = checkpoint.journal
+    partitions = tuple(
+        PartitionStatus(name, position, checkpoint.watermarks.get(name))
+        for name, position in checkpoint.positions.items()
+    )
+    task, report = facts.task, facts.report
+    return ShardStatus(
+        name=facts.name,
+        stream=stream,
+        shard=number,
+        condition=NOT_STARTED if task is None else task.condition,
+        node=None if task is None or task.condition != "in progress" else task.node,
+        doing=report.doing if report is not None and facts.is_reported_now else "",
+        lag=_lag(facts, at_ms),
+        watermark_ms=_slowest(partitions),
+        commits=checkpoint.number - (journal is not None),
+        rows=checkpoint.rows,
+        hours=len(checkpoint.periods),
+        committed_ms=checkpoint.committed_ms or None,
+        journal=None if journal is None else journal.number,
+        partitions=partitions,
+    )
+
+
+def _lag(facts: ShardFacts, at_ms: int) -> Lag | None:
+    report, proved_ms = facts.report, facts.proved_ms(at_ms)
+    if proved_ms is not None:
+        return Lag(0, 0, None, 0, max(0, at_ms - proved_ms), is_now=facts.is_reported_now)
+    if report is None:
+        return None
+    return Lag(
+        report.waiting_files,
+        report.waiting_bytes,
+        None if report.oldest_ms is None else max(0, at_ms - report.oldest_ms),
+        report.unfinished,
+        max(0, at_ms - report.at_ms),
+        is_now=facts.is_reported_now,
+    )
+
+
+def _slowest(partitions: Sequence[PartitionStatus]) -> int | None:
+    marks = [one.watermark_ms for one in partitions]
+    known = [mark for mark in marks if mark is not None]
+    return min(known) if known and len(known) == len(marks) else None
+
+
+def _read(store: DocumentStore, key: str, kind: type[V], damaged: list[Damaged]) -> V | None:
+    """What is damaged concerns only itself."""
+    try:
+        found = read(store, key, kind)
+    except Corrupt as error:
+        damaged.append(Damaged(key, key, str(error)))
+        return None
+    return None if found is None else found.value

@@ -1,0 +1,86 @@
+"""Dead letters in lines of JSON. Those in Parquet are looked at end to end."""
+
+import base64
+import json
+
+import pytest
+
+from headgate.app.letters import Letter, folder_of, letters_of, reasons_in, rows_on_record
+from headgate.commits.record import Record, RecordFile, facts_of, record_path, to_bytes
+from headgate.errors import Corrupt, Invalid
+from headgate.lake.memory import MemoryLake
+
+PATH = "_dead/orders/2026-11-02/shard0-commit0000000007-0.json"
+
+
+def line(reason: str | None, number: int, **rest: object) -> bytes:
+    told = {"event_time": None, "partition": "lane-0", "number": 3, "line": number}
+    told |= {} if reason is None else {"reason": reason}
+    return json.dumps({"_headgate": told, **rest}).encode() + b"\n"
+
+
+def lake_of(*lines: bytes) -> MemoryLake:
+    lake = MemoryLake()
+    lake.put(PATH, b"".join(lines))
+    return lake
+
+
+def test_q10_a_letter_says_why_from_where_and_what_it_was() -> None:
+    lake = lake_of(line("bad json", 1, raw='{"a":'), line("no event time", 2, raw="{}"))
+
+    assert list(letters_of(lake, PATH)) == [
+        Letter("bad json", "lane-0", 3, 1, b'{"a":'),
+        Letter("no event time", "lane-0", 3, 2, b"{}"),
+    ]
+    assert next(letters_of(lake, PATH)).position == "lane-0/3:1"
+
+
+def test_a_record_that_is_no_text_comes_back_as_its_bytes() -> None:
+    raw = bytes(range(256))
+    lake = lake_of(line("not utf-8", 1, raw_base64=base64.b64encode(raw).decode()))
+
+    assert next(letters_of(lake, PATH)).raw == raw
+
+
+def test_a_late_record_is_itself_whatever_its_fields_are_called() -> None:
+    lake = lake_of(line(None, 1, raw="x", id=5), line(None, 2, value="a,b"))
+
+    first, second = letters_of(lake, PATH)
+
+    assert (first.reason, json.loads(first.raw)) == ("late", {"raw": "x", "id": 5})
+    assert second.raw == b"a,b"
+
+
+def test_reasons_are_counted() -> None:
+    lake = lake_of(*(line("too long", n, raw="x") for n in range(3)), line("ahead", 4, raw="y"))
+
+    assert reasons_in(lake, PATH) == {"too long": 3, "ahead": 1}
+
+
+@pytest.mark.parametrize("spoiled", [b"{\n", b"[]\n", b'{"raw": "x"}\n', b"\xff\n"])
+def test_a_file_that_is_none_of_ours_is_corrupt(spoiled: bytes) -> None:
+    with pytest.raises(Corrupt, match="next: headgate audit"):
+        list(letters_of(lake_of(spoiled), PATH))
+
+
+def test_a_file_that_is_gone_is_said_to_be() -> None:
+    with pytest.raises(Invalid, match="is not there any more"):
+        list(letters_of(MemoryLake(), PATH))
+
+
+def test_rows_are_those_of_the_commit_record_that_has_this_file() -> None:
+    lake = lake_of(line("ahead", 1, raw="y"))
+    facts = facts_of(b"")
+    file = RecordFile("dead", "", "staged", PATH, facts.size_bytes, facts.checksum, 42)
+    lake.put(
+        record_path("orders", 0, 7),
+        to_bytes(Record("orders", 0, 7, 1, "node", 0, 0, {}, {"dead": 42}, (file,))),
+    )
+
+    assert rows_on_record(lake, "orders", PATH) == 42
+    assert rows_on_record(lake, "orders", PATH.replace("7-0", "8-0")) is None
+    assert rows_on_record(lake, "orders", "_dead/orders/2026-11-02/made by hand.json") is None
+
+
+def test_g6_the_folder_of_a_stream_of_any_name_is_plain() -> None:
+    assert folder_of("a/b é") == "_dead/a%2Fb%20%C3%A9"
