@@ -537,7 +537,7 @@ def test_status_shows_20_of_many_tasks_unless_it_is_asked_for_all(fleet: Fleet) 
     with closing(open_store(fleet.url)) as store:
         for number in range(50):
             labels = ("gpu",)
-            store.create(task_key("demo", number), body_of(new_task(Order("k", b"", labels))))
+            store.create(task_key("demo", number), body_of(new_task(Order("steps", b"", labels))))
     fleet.start("one", "--demo-steps", "1")
     wait_until(lambda: fleet.live_sessions() == ["one"])
 

@@ -30,7 +30,7 @@ from headgate.store.registry import open_store
 from headgate.testing.drama.child import Child
 from headgate.testing.drama.orders import SPOILED, Batch, count, drop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 HEADGATE = str(Path(sys.executable).with_name("headgate"))
 WAVES = 3

@@ -14,7 +14,7 @@ from headgate.errors import Conflict, Corrupt, Fenced, Halted, Invalid
 from headgate.lake import Entry, FileFacts, Lake
 from headgate.lake.ledger import Ledger
 from headgate.landing.kind import feed_name
-from headgate.landing.names import DEAD, REDRIVE
+from headgate.landing.names import DEAD, LATE_LETTERS, REDRIVE
 from headgate.landing.stream_document import Pause, StreamDocument, stream_key
 from headgate.periods import escape_name
 from headgate.store import DocumentStore
@@ -128,6 +128,11 @@ class Acts:
         if not path.startswith(prefix):
             raise Invalid(
                 f"{path}: is no dead letter of {stream}; next: headgate deadletter ls {stream}"
+            )
+        if f"/{LATE_LETTERS}/" in path:
+            raise Halted(
+                f"{path}: holds good records that came too late, and would be late again; they are "
+                "left where they are; next: read them from there"
             )
         facts = self._lake.facts(path)
         if facts is None:

@@ -18,7 +18,7 @@ from typing import Final
 
 from headgate.errors import Invalid
 
-DEPTH: Final = 2
+DEPTH: Final = 3
 FLAT_BYTES_MAX: Final = 1_000
 """So long is a number at most that a full parse takes; in a shorter record none can be longer."""
 NESTED_BYTES_MAX: Final = 32_000

@@ -19,15 +19,12 @@ READ_TRIES = 3
 class Digests:
     def __init__(self) -> None:
         self._memo = Memo()
+        self.known = self._memo.facts  # without reading it
 
     def moved(self, before: os.stat_result, look: Callable[[], os.stat_result]) -> None:
         """By us, and maybe by somebody else since: then it is read again."""
         with suppress(OSError):
             self._memo.moved(before, look)
-
-    def known(self, found: os.stat_result) -> FileFacts | None:
-        """Without reading it; None: it must be read."""
-        return self._memo.facts(found)
 
     def facts(
         self, handle: int, place: str, found: os.stat_result | None = None, now_ns: int = 0

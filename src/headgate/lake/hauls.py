@@ -27,45 +27,35 @@ def haul(
     moved: list[tuple[int, os.stat_result]] = []
     with Opened(folders) as sources, Opened(folders, is_made=True) as targets:
         for index, move in enumerate(moves):
+            from_folder, _, name = move.staged.rpartition("/")
+            to_folder, _, new_name = move.published.rpartition("/")
             try:
-                found = _publish(move, sources, targets, folders, digests, ambient)
+                source = sources.handle(from_folder)
+                before = os.stat(name, dir_fd=source, follow_symlinks=False)
+                known = digests.known(before)
+                if (
+                    known is None  # not read yet, or changed since
+                    or known.checksum != move.checksum
+                    or known.size_bytes != move.size_bytes
+                ):
+                    continue
+                target = targets.handle(to_folder)
+                move_new(source, name, target, new_name, move.published, ambient)
             except (OSError, OutcomeUnknown, Unavailable):
                 continue
-            if found is not None:
-                moved.append((index, found))
+            moved.append((index, before))
     # Opened anew: what counts is where a path leads now.
     done = [False] * len(moves)
     with Opened(folders) as sources, Opened(folders) as targets:
         left: dict[str, frozenset[str] | None] = {}
         for index, before in moved:
+            move = moves[index]
             try:
-                if _is_gone(moves[index].staged, sources, left, folders):
-                    done[index] = is_same_content(targets.look(moves[index].published), before)
+                if _is_gone(move.staged, sources, left, folders):
+                    done[index] = is_same_content(targets.look(move.published), before)
             except OSError:
                 continue
     return tuple(done)
-
-
-def _publish(
-    move: Move,
-    sources: Opened,
-    targets: Opened,
-    folders: Folders,
-    digests: Digests,
-    ambient: Ambient,
-) -> os.stat_result | None:
-    """As it was found; None: it is not known to be what it should be. Raises OSError,
-    OutcomeUnknown, Unavailable."""
-    from_folder, _, name = move.staged.rpartition("/")
-    source = sources.handle(from_folder)
-    before = os.stat(name, dir_fd=source, follow_symlinks=False)
-    known = digests.known(before)
-    if known is None or known.checksum != move.checksum or known.size_bytes != move.size_bytes:
-        return None
-    to_folder, _, new_name = move.published.rpartition("/")
-    target = targets.handle(to_folder)
-    move_new(source, name, target, new_name, folders.place(move.published), ambient)
-    return before
 
 
 def _is_gone(

@@ -141,24 +141,27 @@ class LocalLake:
     ) -> FileFacts | None:
         """None: it is larger than that, and nothing was done."""
         place = self._folders.place(path)
-        with explained(place):
-            try:
-                handle = open_file(path, _READ)
-            except _ABSENT:
-                raise missing(place) from None
-            try:
+        try:
+            handle = open_file(path, _READ)
+        except _ABSENT:
+            raise missing(place) from None
+        except OSError as error:
+            raise refusal(error, place) from error
+        try:
+            found = os.fstat(handle)
+            if size_bytes_max is not None and found.st_size > size_bytes_max:
+                return None
+            if not self._file_access.is_plain:
+                self._file_access.give(handle)
                 found = os.fstat(handle)
-                if size_bytes_max is not None and found.st_size > size_bytes_max:
-                    return None
-                if not self._file_access.is_plain:
-                    self._file_access.give(handle)
-                    found = os.fstat(handle)
-                found = clock.settled(handle, found)
-                facts = self._digests.facts(handle, place, found, clock.now_ns(found))
-                if not is_at_once or found.st_dev != self._disk.device:
-                    os.fsync(handle)
-            finally:
-                os.close(handle)
+            found, now_ns = clock.settled(handle, found)
+            facts = self._digests.facts(handle, place, found, now_ns)
+            if not is_at_once or found.st_dev != self._disk.device:
+                os.fsync(handle)
+        except OSError as error:
+            raise refusal(error, place) from error
+        finally:
+            os.close(handle)
         return facts
 
     def facts(self, path: str) -> FileFacts | None:

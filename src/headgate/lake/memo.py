@@ -37,7 +37,9 @@ class Memo:
 
     def facts(self, found: os.stat_result) -> FileFacts | None:
         seen = self._seen.get((found.st_dev, found.st_ino))
-        return seen[1] if seen is not None and seen[0] == stamps(found) else None
+        if seen is None or seen[0] != (found.st_size, found.st_mtime_ns, found.st_ctime_ns):
+            return None
+        return seen[1]
 
     def keep(self, found: os.stat_result, facts: FileFacts, now_ns: int = 0) -> None:
         """These bytes were read between two looks that both found this, after `now_ns` by the
@@ -82,22 +84,19 @@ class DiskClock:
     def __init__(self) -> None:
         self._touched: dict[int, int] = {}  # by device
 
-    def now_ns(self, found: os.stat_result) -> int:
-        """On the disk that this file is on; 0: not known."""
-        return self._touched.get(found.st_dev, 0)
-
-    def settled(self, handle: int, found: os.stat_result) -> os.stat_result:
-        """Before it is read; how it is found then. Moves the `ctime` of a file that is not settled,
-        and nothing else, if this user may."""
-        if is_settled(found, self.now_ns(found)):
-            return found
+    def settled(self, handle: int, found: os.stat_result) -> tuple[os.stat_result, int]:
+        """Before it is read: how it is found then, and a time before that; 0: not known. Moves the
+        `ctime` of a file that is not settled, and nothing else, if this user may."""
+        now_ns = self._touched.get(found.st_dev, 0)
+        if is_settled(found, now_ns):
+            return found, now_ns
         try:
             os.fchmod(handle, stat.S_IMODE(found.st_mode))
         except PermissionError:
-            return found
+            return found, now_ns
         touched = os.fstat(handle)
         self._touched[touched.st_dev] = touched.st_ctime_ns
-        return touched
+        return touched, touched.st_ctime_ns
 
 
 def is_same_content(one: os.stat_result, other: os.stat_result) -> bool:

@@ -140,13 +140,16 @@ class Jobs:
             return
         for ticket in tickets:
             label = ticket.input.label
-            ticket.outcome = share = Share(
+            share = Share(
                 shard_folder(folder, label),
                 folder,
                 tuple(file for file in staged.files if file.label == label),
                 tuple(tally for tally in staged.tallies if tally.label == label),
             )
-            if ticket.is_given_up:
+            # Asked before anybody can know of the share: from then on a journal may name it.
+            is_unwanted = ticket.is_given_up
+            ticket.outcome = share
+            if is_unwanted:
                 with suppress(Unavailable, OutcomeUnknown):  # else the sweeper has more to do
                     self.let_go(share, label)
 

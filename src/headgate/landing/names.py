@@ -20,6 +20,7 @@ LATE = "_late"
 DEAD = "_dead"
 REDRIVE = "_redrive"  # dead letters that wait to be driven in again
 REDRIVEN = "_redriven"
+LATE_LETTERS = "late"  # among the dead letters: good records that came too late
 SUFFIXES: dict[LandAs, str] = {"parquet": "parquet", "json": "json", "text": "txt"}
 FILE_NAME = re.compile(r"shard(\d+)-commit(\d{10,})-(\d+)\.(?:parquet|json|txt)")
 ATTEMPT = re.compile(r"([0-9a-f]{32})((?:\.\d+-\d+)+)")
@@ -75,7 +76,7 @@ def folder_of(
 
 def late_folder(stream: str, hour: str, date: Period, policy: LateRecords) -> str:
     if policy == "dead-letter":
-        return f"{DEAD}/{escape_name(stream)}/{date}/late"
+        return f"{DEAD}/{escape_name(stream)}/{date}/{LATE_LETTERS}"
     return f"{LATE}/{hour}"
 
 

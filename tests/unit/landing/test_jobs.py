@@ -33,6 +33,7 @@ class Engine:
         self.jobs: list[list[str]] = []
         self.poison: set[str] = set()
         self.error: Callable[[str], Exception] = JobFailed
+        self.meanwhile: Callable[[], None] = lambda: None
 
     def stage(self, job: Job) -> Staged:
         labels = [one.label for one in job.inputs]
@@ -43,6 +44,7 @@ class Engine:
             self.lake.put(path, label.encode())
             files.append(StagedFile(path, label, "data", 0, 1))
         self.lake.put(f"{job.folder}/_temporary/x", b"")
+        self.meanwhile()
         if self.poison & set(labels):
             raise self.error("poison")
         return Staged(tuple(files), tuple(Tally(one, "a", 0, "data", 1, 1, 1, 0) for one in labels))
@@ -178,6 +180,43 @@ def test_a_ticket_that_was_given_up_is_not_run(bench: Bench) -> None:
     bench.submit(0).is_given_up = True
     bench.run()
     assert bench.engine.jobs == []
+
+
+def test_what_was_given_up_while_the_job_ran_does_not_stay(bench: Bench) -> None:
+    given_up, kept = bench.submit(0), bench.submit(1)
+    bench.engine.meanwhile = lambda: setattr(given_up, "is_given_up", True)
+    bench.run()
+    assert not any("shard=0-1" in path for path in bench.lake.files())
+    bench.jobs.let_go(share_of(kept), "1-1")
+    assert bench.lake.files() == {}
+
+
+class Hasty(Ticket):
+    """Its shard has journaled the share, and given up, the moment it is told of it."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name == "outcome" and isinstance(value, Share):
+            super().__setattr__("is_given_up", True)
+
+
+def test_what_a_journal_may_name_is_not_dropped_though_its_shard_gave_up(bench: Bench) -> None:
+    ticket = bench.submit(0)
+    ticket.__class__ = Hasty
+    bench.run()
+    assert ticket.is_given_up
+    assert f"{share_of(ticket).folder}/part-0" in bench.lake.files()
+
+
+def test_a_lake_that_takes_nothing_is_no_shards_fault(bench: Bench) -> None:
+    bench.engine.poison = {"0-1"}
+    bench.engine.meanwhile = lambda: setattr(bench.lake, "refuses", "no room")
+    tickets = [bench.submit(shard) for shard in range(3)]
+    bench.run()
+    assert all(isinstance(ticket.outcome, Unavailable) for ticket in tickets)
+    assert len(bench.engine.jobs) == 1
 
 
 def test_a_shards_cleanup_touches_only_its_own_part(bench: Bench) -> None:
