@@ -3,7 +3,7 @@
     python -m tests.integration.lean_landing ROOT mount|limits
 
 `mount`: the lake is a small file system of its own; whoever starts this gives it a mount namespace.
-`limits`: where nobody may have one, Java's files may not grow, and moves are refused. Each act
+`limits`: where nobody may have one, Java's files may not grow, and the lake is refused. Each act
 prints a line of JSON: what was told while the disk refused, what stood in the checkpoint then, and
 what was in the lake after it had room again.
 """
@@ -28,6 +28,9 @@ from headgate import App
 from headgate.app.nodes import Joined
 from headgate.commits.replay import carry_out_journal
 from headgate.errors import Unavailable
+from headgate.lake import FileFacts
+from headgate.lake.local import LocalLake
+from headgate.lake.refusals import refusal
 from tests.integration.landings import Yard, orders, whole_hour
 
 HEARD_S = 90.0
@@ -71,12 +74,13 @@ class MountedDisk:
 
 
 class LimitedDisk:
-    """Java may write short files only, and the lake moves nothing."""
+    """The lake writes and moves nothing, and of a full one Java writes short files only."""
 
     def __init__(self) -> None:
         self._patch = pytest.MonkeyPatch()
 
     def fill(self) -> None:
+        self._limit_java(FILE_BYTES_MAX)
         self._refuse(errno.ENOSPC)
 
     def make_read_only(self) -> None:
@@ -90,8 +94,11 @@ class LimitedDisk:
         def refuse(*_: object) -> bool:
             raise OSError(number, os.strerror(number))
 
-        self._limit_java(FILE_BYTES_MAX)
+        def refuse_to_stage(_lake: LocalLake, path: str, _content: bytes) -> FileFacts:
+            raise refusal(OSError(number, os.strerror(number)), path)
+
         self._patch.setattr("headgate.lake.moves.rename_new", refuse)
+        self._patch.setattr(LocalLake, "stage", refuse_to_stage)
 
     def _limit_java(self, size_bytes: int) -> None:
         for process in psutil.Process().children(recursive=True):

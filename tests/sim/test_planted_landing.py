@@ -22,8 +22,8 @@ from tests.crash.landing_flows import (
     Recover,
     Restage,
     RestageAfterPublishing,
-    World,
 )
+from tests.crash.landing_world import World
 
 SEEDS_MAX = 100
 

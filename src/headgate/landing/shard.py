@@ -92,7 +92,7 @@ class Tools:
 class Round:
     plan: Plan
     base: Base
-    shift: int  # that ends with it; 0: none does
+    ends: int  # the shift that is over once nothing is left behind it; 0: none
     ticket: Ticket | None  # None: nothing is to be read
     stream: StreamDocument
     replaces: Journal | None = None
@@ -291,8 +291,8 @@ class ShardWork:
             self._report("waiting" if waiting.files else "idle", waiting)
             return move.until_ms
         plan = self._plan(checkpoint.positions)
-        shift = self._shift.number if move.ends_shift and not plan.has_more else 0
-        self._round = self._start(plan, base_of(checkpoint), shift, stream)
+        ends = self._shift.number if move.ends_shift else 0
+        self._round = self._start(plan, base_of(checkpoint), ends, stream)
         doing = f"round of {len(plan.files):,} files" if plan.files else "commit without records"
         self._report(f"{doing}: {move.why}", waiting)
         return now_ms
@@ -304,7 +304,7 @@ class ShardWork:
         self,
         plan: Plan,
         base: Base,
-        shift: int,
+        ends: int,
         stream: StreamDocument,
         replaces: Journal | None = None,
     ) -> Round:
@@ -313,7 +313,7 @@ class ShardWork:
             marks = {one: self._mark(mark, stream) for one, mark in base.watermarks.items()}
             wanted = ShardInput(self._label, plan.files, marks)
             ticket = self._tools.jobs.submit(self._shape(plan), wanted, self._assignment)
-        return Round(plan, base, shift, ticket, stream, replaces)
+        return Round(plan, base, ends, ticket, stream, replaces)
 
     def _mark(self, mark_ms: int | None, stream: StreamDocument) -> int:
         """What is late by it. A source partition that just joined has no watermark, and must not
@@ -387,7 +387,7 @@ class ShardWork:
                 self._assignment.epoch,
                 self._assignment.node,
                 made_ms,
-                round_.shift,
+                0 if plan.has_more else round_.ends,
                 None if old is None else old.number,
             ),
             plan,
@@ -422,7 +422,7 @@ class ShardWork:
         plan = self._plan(base.positions)
         if not plan.files:
             return None
-        return self._start(plan, base, 0 if plan.has_more else journal.shift, stream)
+        return self._start(plan, base, round_.ends, stream)
 
     def _finish(self, journal: Journal, share: Share | None = None) -> None:
         """The journal is carried out; then the fact."""
