@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.report import Number, publish
 from headgate import open_store
@@ -57,6 +58,11 @@ class Size:
 
 
 SIZES = {"small": Size(10_000, 4_000), "large": Size(100, 10_000_000)}
+
+
+class Spent(NamedTuple):
+    wall_s: float
+    cpu_s: float  # of this process: what a busy machine does not change much
 
 
 def write(root: Path, size: Size) -> list[tuple[int, str]]:
@@ -143,7 +149,7 @@ class Held:
         return store
 
 
-def ours(folder: Path, size: Size) -> float:
+def ours(folder: Path, size: Size) -> Spent:
     """Seconds of the tick that commits."""
     ambient, lake_folder = SystemAmbient(), folder / "lake"
     settings = StreamSettings(
@@ -188,7 +194,7 @@ def count_of(folder: Path, pattern: str) -> int:
     return sum(path.is_file() for path in folder.glob(pattern))
 
 
-def raw(folder: Path, size: Size, *, is_lasting: bool) -> float:
+def raw(folder: Path, size: Size, *, is_lasting: bool) -> Spent:
     """Seconds of the moves and checksums alone."""
     staged, root = folder / "staged", folder / "published"
     moves, folders = [], set()
@@ -227,15 +233,15 @@ def sync_folder(folder: str) -> None:
     os.close(handle)
 
 
-def timed(act: Callable[[], object]) -> float:
+def timed(act: Callable[[], object]) -> Spent:
     os.sync()
     gc.collect()
-    started = time.perf_counter()
+    started, used = time.perf_counter(), time.process_time()
     act()
-    return time.perf_counter() - started
+    return Spent(time.perf_counter() - started, time.process_time() - used)
 
 
-PEERS: dict[str, Callable[[Path, Size], float]] = {
+PEERS: dict[str, Callable[[Path, Size], Spent]] = {
     "ours": ours,
     "raw": lambda folder, size: raw(folder, size, is_lasting=False),
     "raw_lasting": lambda folder, size: raw(folder, size, is_lasting=True),
@@ -243,12 +249,13 @@ PEERS: dict[str, Callable[[Path, Size], float]] = {
 
 
 def measure(name: str) -> Number:
-    size, times = SIZES[name], {peer: list[float]() for peer in PEERS}
+    size, times = SIZES[name], {peer: list[Spent]() for peer in PEERS}
     for _ in range(ROUNDS):
         for peer, act in PEERS.items():
             with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder:
                 times[peer].append(act(Path(folder), size))
-    found = {peer: statistics.median(seconds) for peer, seconds in times.items()}
+    found = {peer: statistics.median(one.wall_s for one in all_) for peer, all_ in times.items()}
+    cpu = {peer: statistics.median(one.cpu_s for one in all_) for peer, all_ in times.items()}
     return Number(
         f"publish.{name}",
         size.files / found["ours"],
@@ -259,7 +266,9 @@ def measure(name: str) -> Number:
             "files": size.files,
             "file_bytes": size.file_bytes,
             **{f"{peer}_s": seconds for peer, seconds in found.items()},
+            **{f"{peer}_cpu_s": seconds for peer, seconds in cpu.items()},
             "ratio_lasting": found["ours"] / found["raw_lasting"],
+            "ratio_cpu": cpu["ours"] / cpu["raw"],
         },
     )
 

@@ -31,7 +31,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_q16_a_disk_that_refuses_is_told_and_no_position_moves(
+def test_inv2_a_disk_that_refuses_is_told_and_no_position_moves(
     told: dict[str, Any], act: str
 ) -> None:
     one, n = told[act], ACTS.index(act) + 1

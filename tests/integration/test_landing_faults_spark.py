@@ -77,7 +77,7 @@ def in_turn(*hooks: Callable[[Job], None]) -> Callable[[Job], None]:
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_q3_a_file_that_changed_or_vanished_before_it_was_read_is_a_gap_on_record(
+def test_inv2_a_file_that_changed_or_vanished_before_it_was_read_is_a_gap_on_record(
     yard: Yard,
 ) -> None:
     app = yard.app(yard.stream("changed"), yard.stream("vanished"))
@@ -303,7 +303,7 @@ class DrainInStep:
         self.joined[0].node.drain()
 
 
-def test_k16_a_node_that_is_asked_to_stop_commits_what_is_under_way(yard: Yard) -> None:
+def test_a_node_that_is_asked_to_stop_commits_what_is_under_way(yard: Yard) -> None:
     kind = DrainInStep()
     app = yard.app(yard.stream("orders", round_size="100B", steps=[{"kind": "drain"}]))
     app.add_step_kind(kind)

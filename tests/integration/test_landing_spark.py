@@ -189,7 +189,7 @@ def test_g1_each_row_says_from_which_line_of_which_file_it_is(harvest: Harvest) 
     assert len(every) == len(set(every))
 
 
-def test_k22_records_older_than_the_watermark_are_diverted(harvest: Harvest) -> None:
+def test_records_older_than_the_watermark_are_diverted(harvest: Harvest) -> None:
     rows = harvest.yard.rows("orders")
 
     assert rows.ids("late") == Counter([200, 201])

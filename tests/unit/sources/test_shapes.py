@@ -76,3 +76,13 @@ def test_what_cannot_be_read_says_why(
 ) -> None:
     with pytest.raises(Invalid, match=said):
         columns(settings, path, content)
+
+
+@pytest.mark.parametrize("name", ["a:b*.json", "a:b/[c].json", "a:\\b.json"])
+def test_a_name_that_spark_cannot_read_is_told_and_gets_no_number(name: str) -> None:
+    with pytest.raises(Invalid, match="colon"):
+        columns(JSON, name, b"{}\n")
+
+
+def test_a_colon_alone_is_no_obstacle() -> None:
+    assert columns(JSON, "2026-11-01T13:00:00.json", b"{}\n") == ()

@@ -13,6 +13,7 @@ A test's name starts with the guarantee it guards; `headgate.lake.Lake` lists th
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, TypeAlias
 
@@ -462,6 +463,74 @@ class LakeContract:
             call()
         lake.remove("day/f", facts)
         assert lake.facts("new/g") == facts_of(b"g")
+
+    @pytest.mark.parametrize("count", [1, 100])
+    def test_l11_many_are_published_at_once(
+        self, harness: LakeHarness, lake: Lake, count: int
+    ) -> None:
+        wanted = [Wanted(f"{n}", f"day/{n % 3}/{n}", facts_of(b"%d" % n)) for n in range(count)]
+        for n in range(count):
+            harness.put(wanted[n].staged, b"%d" % n)
+        lake.seal([one.staged for one in wanted])
+
+        done = lake.publish_all(wanted)
+
+        assert done == (True,) * count
+        assert harness.files() == {f"day/{n % 3}/{n}": b"%d" % n for n in range(count)}
+        assert [lake.facts(one.published) for one in wanted] == [one.facts for one in wanted]
+        assert lake.publish_all(wanted) == (False,) * count, "nothing is staged any more"
+
+    def test_k18_l11_only_what_is_as_it_should_be_is_published(
+        self, harness: LakeHarness, lake: Lake
+    ) -> None:
+        lake.stage("day/taken", b"another")
+        names = ("right", "damaged", "taken", "longer")
+        for name in names:
+            staged(harness, lake, name, b"right")
+        harness.put(f"{PRIVATE}/damaged", b"wrong")
+        harness.put(f"{PRIVATE}/longer", b"right and more")
+        wanted = [Wanted(one, f"day/{one}", facts_of(b"right")) for one in (*names, "missing")]
+
+        done = lake.publish_all(wanted)
+
+        assert done == (True, False, False, False, False)
+        assert harness.files() == {
+            "day/taken": b"another",
+            "day/right": b"right",
+            f"{PRIVATE}/damaged": b"wrong",
+            f"{PRIVATE}/taken": b"right",
+            f"{PRIVATE}/longer": b"right and more",
+        }
+
+    def test_l11_what_is_no_path_is_refused_before_anything_is_done(
+        self, harness: LakeHarness, lake: Lake
+    ) -> None:
+        facts = staged(harness, lake, "f", b"f")
+        for bad in (Wanted("f", "../f", facts), Wanted("../../../../f", "day/g", facts)):
+            with pytest.raises(Invalid):
+                lake.publish_all([Wanted("f", "day/f", facts), bad])
+        assert harness.files() == {f"{PRIVATE}/f": b"f"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """`headgate.lake.Move`."""
+
+    name: str
+    published: str
+    facts: FileFacts
+
+    @property
+    def staged(self) -> str:
+        return f"{PRIVATE}/{self.name}"
+
+    @property
+    def size_bytes(self) -> int:
+        return self.facts.size_bytes
+
+    @property
+    def checksum(self) -> str:
+        return self.facts.checksum
 
 
 def touching(lake: Lake, path: str) -> list[Call]:
