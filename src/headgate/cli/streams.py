@@ -47,7 +47,10 @@ def shard_blocks(streams: Sequence[StreamStatus], at_ms: int) -> list[Block]:
 
 def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
     return Rows(
-        ("stream", "shards", "waiting", "oldest", "watermark", "last commit", "commits", "rows"),
+        (
+            *("stream", "shards", "waiting", "oldest", "watermark", "last commit"),
+            *("rows", "late", "dead", "gaps"),
+        ),
         tuple(
             (
                 console.printable(stream.name) + ("" if stream.is_in_settings else " (not here)"),
@@ -56,12 +59,11 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
                 _oldest(stream.lag),
                 shown_moment(stream.watermark_ms),
                 _ago(stream.committed_ms, at_ms),
-                f"{stream.commits:,}",
-                f"{stream.rows:,}",
+                *(f"{one:,}" for one in (stream.rows, stream.late, stream.dead, stream.gaps)),
             )
             for stream in streams
         ),
-        frozenset({"shards", "commits", "rows"}),
+        frozenset({"shards", "rows", "late", "dead", "gaps"}),
     )
 
 

@@ -146,9 +146,9 @@ class Work(Protocol):
     """A task being done by this node."""
 
     @property
-    def is_well(self) -> bool:
-        """It has come to a good end with something: after a while its earlier tries are forgiven.
-        A work that only ever waits and then takes its node down never is."""
+    def well_ms(self) -> int | None:
+        """After running for so long its earlier tries are forgiven; None: not yet. A work that
+        waits for long, and then takes its node down, must have come to some good end before."""
 
     def tick(self) -> int | None:
         """Does a piece; the monotonic millisecond of the next one, or None: the task is done.

@@ -19,6 +19,7 @@ from headgate.cluster.nudge import Nudge
 from headgate.cluster.tasks import KeptTask, Trouble, is_start_of
 
 Report = Callable[[], KeptTask]
+AT_ONCE = 0  # milliseconds of a monotonic clock: long ago
 
 
 @dataclass(slots=True, eq=False)
@@ -107,8 +108,8 @@ class Desk:
         return {key: start for key, (start, epoch) in starts.items() if is_start_of(start, epoch)}
 
     def take_off(self, key: str) -> Held | None:
-        """For giving it back; in the taker's hand until it lets go. None: a worker has it in hand,
-        and gives it back when it can."""
+        """For giving it back; in the taker's hand until it lets go. None: a worker has it in hand
+        or takes it next, brings its work to a good end, and gives it back itself."""
         with self._lock:
             held = self._held.get(key)
             if held is None:
@@ -116,9 +117,15 @@ class Desk:
             if held.is_in_hand or (held.report is not None and not held.is_returning):
                 held.is_wanted_back = True
                 return None
-            held.is_in_hand = True
-            self._leaving[key] = self._held.pop(key)
-            return held
+            if held.work is None or (held.is_wanted_back and held.due_ms > AT_ONCE):
+                held.is_in_hand = True
+                self._leaving[key] = self._held.pop(key)
+                return held
+            # Its work was begun: it comes to a good end first, and its worker gives it back.
+            held.is_wanted_back = True
+            held.due_ms = AT_ONCE
+        self.due.give()
+        return None
 
     def take_due(self, now_ms: int) -> Held | None:
         """The one that is due longest; in the taker's hand from now on."""

@@ -50,7 +50,6 @@ from headgate.store.changes import change, read
 RETRY_MS = 1_000  # after the first failure; each further one waits four times as long
 RETRY_MS_MAX = 60_000
 AGAIN_MS = 1_000  # after Unavailable
-WELL_MS = 300_000  # a task that ran that long is forgiven its earlier tries
 IDLE_MS = 60_000
 
 log = logging.getLogger(__name__)
@@ -288,8 +287,8 @@ class Worker:
 
     def _note_well(self, store: DocumentStore, held: Held) -> None:
         ran_ms = self._ambient.monotonic_ms() - held.started_at_ms
-        is_well = held.work is not None and held.work.is_well
-        if held.task.value.tries and ran_ms >= WELL_MS and is_well:
+        well_ms = None if held.work is None else held.work.well_ms
+        if held.task.value.tries and well_ms is not None and ran_ms >= well_ms:
             held.task = change(
                 store,
                 held.key,

@@ -22,6 +22,7 @@ from headgate.store.codec import BODY_BYTES_MAX, Whole, body_of
 from headgate.store.names import key
 
 CHECKPOINTS = "checkpoints"
+ROWS = ("data", "late", "dead")  # kinds of rows that a commit leaves in the lake
 
 Spans = tuple[tuple[Whole, Whole], ...]
 """Commit numbers as half-open spans, in order."""
@@ -45,8 +46,12 @@ class Journal:
     ]  # source partitions that it reads to the end, and when that was seen
     periods: tuple[str, ...]
     shift: Whole  # that ends with this commit; 0: none does
-    rows: Whole = 0
+    counts: Mapping[str, Whole] = field(default_factory=dict)  # rows by kind, and gaps
     replaces: Whole | None = None
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts.get(kind, 0) for kind in ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +75,14 @@ class Checkpoint:
     periods: Mapping[str, Spans] = field(default_factory=dict)  # commits with files in each
     journal: Journal | None = None
     restage: Wish | None = None  # of the journal that stands
-    rows: Whole = 0  # landed, late and dead, of all commits
+    counts: Mapping[str, Whole] = field(default_factory=dict)  # of all commits
     committed_ms: Whole = 0  # wall time of the last fact: for people
     format: Literal[1] = 1
+
+    @property
+    def rows(self) -> int:
+        """That lie in the lake."""
+        return sum(self.counts.get(kind, 0) for kind in ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +159,13 @@ def concluded(name: str, found: Checkpoint, journal: Journal, at_ms: int) -> Che
         watermarks={**found.watermarks, **journal.watermarks},
         ends_ms={**found.ends_ms, **journal.ends_ms},
         periods=with_number(found.periods, journal.periods, journal.number),
-        rows=found.rows + journal.rows,
+        counts=added(found.counts, journal.counts),
         committed_ms=max(found.committed_ms, at_ms),
     )
+
+
+def added(before: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return {one: before.get(one, 0) + more.get(one, 0) for one in (*before, *more)}
 
 
 def with_number(

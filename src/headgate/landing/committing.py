@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.commits import Announced, StepKind
-from headgate.commits.checkpoint import Journal
+from headgate.commits.checkpoint import ROWS, Journal
 from headgate.commits.record import (
     Mark,
     OwnStep,
@@ -101,7 +101,7 @@ def prepare(
         dict(plan.ends_ms),
         tuple(sorted({file.period for file in record.files if file.kind == "data"})),
         occasion.shift,
-        sum(file.rows for file in record.files),
+        {**{kind: counts[kind] for kind in ROWS}, "gaps": len(plan.gaps)},
         occasion.replaces,
     )
     return Prepared(record, raw, journal)

@@ -126,7 +126,7 @@ class ShardWork:
         self._stumbles = 0  # in a row
         self._rest_until_ms = 0
         self._is_parting = False  # its last shift is being finished
-        self.is_well = False  # it has committed something
+        self.well_ms: int | None = None  # 0 once it has committed something
 
     @property
     def name(self) -> str:
@@ -439,7 +439,7 @@ class ShardWork:
                 "gap.found", commit, gap.reason, id=f"gap {commit} {gap.partition} {gap.first}"
             )
         checkpoint = self._tenure.conclude(journal, self._wall_ms())
-        self.is_well = True
+        self.well_ms = 0
         self._stumbles, self._remark = 0, ""
         log.info("commit.made", extra={"commit": commit, "rows": journal.rows})
         self._settle(checkpoint)

@@ -58,6 +58,9 @@ class ShardStatus:
     watermark_ms: int | None
     commits: int
     rows: int  # landed, late and dead, of all commits
+    late: int
+    dead: int
+    gaps: int  # in what the source had
     hours: int  # with files
     committed_ms: int | None  # wall time of the last commit
     journal: int | None  # the number of a commit that is not finished
@@ -100,6 +103,18 @@ class StreamStatus:
     @property
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
+
+    @property
+    def late(self) -> int:
+        return sum(shard.late for shard in self.shards)
+
+    @property
+    def dead(self) -> int:
+        return sum(shard.dead for shard in self.shards)
+
+    @property
+    def gaps(self) -> int:
+        return sum(shard.gaps for shard in self.shards)
 
     @property
     def hours(self) -> int:
@@ -210,6 +225,9 @@ def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObjec
         "watermark_ms": stream.watermark_ms,
         "commits": stream.commits,
         "rows": stream.rows,
+        "late": stream.late,
+        "dead": stream.dead,
+        "gaps": stream.gaps,
         "hours": stream.hours,
         "committed_ms": stream.committed_ms,
         "standing": standing,
@@ -235,6 +253,9 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         watermark_ms=_slowest(partitions),
         commits=checkpoint.number - (journal is not None),
         rows=checkpoint.rows,
+        late=checkpoint.counts.get("late", 0),
+        dead=checkpoint.counts.get("dead", 0),
+        gaps=checkpoint.counts.get("gaps", 0),
         hours=len(checkpoint.periods),
         committed_ms=checkpoint.committed_ms or None,
         journal=None if journal is None else journal.number,

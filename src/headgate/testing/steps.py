@@ -22,6 +22,7 @@ from headgate.store.names import key
 
 STEPS = "steps"
 KIND = "steps"
+WELL_MS = 300_000  # who stepped for so long is forgiven its earlier tries
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class StepsKind:
 
 
 class StepsWork:
-    is_well = True  # each of its ticks is a good end
+    well_ms = WELL_MS
 
     def __init__(
         self,

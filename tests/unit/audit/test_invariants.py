@@ -180,7 +180,7 @@ def test_planted_inv2_the_counts_are_not_those_of_the_files() -> None:
 
 def test_planted_inv2_the_checkpoint_counts_other_rows() -> None:
     world = landed()
-    world.change_checkpoint(rows=28)
+    world.change_checkpoint(counts={"data": 28})
     assert "counts 28 rows" in world.only_finding().words
 
 

@@ -134,7 +134,7 @@ class World:
             {},
             tuple(sorted({file.period for file in record.files if file.kind == "data"})),
             record.shift,
-            sum(file.rows for file in record.files),
+            dict(record.counts),
             record.replaces,
         )
 

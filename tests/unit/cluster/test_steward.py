@@ -294,7 +294,7 @@ class FencedOnce:
     """A work that stops by its own judgement after a while, although its node holds the task."""
 
     name = "steps"
-    is_well = True
+    well_ms = None
 
     def __init__(self, ambient: ManualAmbient) -> None:
         self._ambient = ambient

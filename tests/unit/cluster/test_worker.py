@@ -17,13 +17,14 @@ from headgate.cluster.tasks import (
     task_key,
 )
 from headgate.cluster.trust import Trust
-from headgate.cluster.worker import AGAIN_MS, IDLE_MS, RETRY_MS, RETRY_MS_MAX, WELL_MS, Worker
+from headgate.cluster.worker import AGAIN_MS, IDLE_MS, RETRY_MS, RETRY_MS_MAX, Worker
 from headgate.errors import Conflict, Ended, Fenced, Halted, Invalid, OutcomeUnknown, Unavailable
 from headgate.store import DocumentStore
 from headgate.store.changes import change, read
 from headgate.store.codec import body_of
 from headgate.testing.faults import Harm, Point, Scripted, wrap
 from headgate.testing.manual import ManualAmbient, manual_store
+from headgate.testing.steps import WELL_MS
 
 FIVE = ("1/1", "1/2", "2/1", "2/2", "3/1")
 
@@ -40,7 +41,7 @@ class ScriptedKind:
     name: str = "scripted"
     assignments: list[Assignment] = field(default_factory=list)
     ticks: int = 0
-    is_well: bool = True
+    well_ms: int | None = WELL_MS
 
     def start(self, assignment: Assignment) -> "ScriptedKind":
         self.assignments.append(assignment)

@@ -54,7 +54,7 @@ def journal_of(number: int = 8, replaces: int | None = None) -> Journal:
         {"a": 5_000},
         ("2026-11-01T00",),
         3,
-        rows=4,
+        counts={"data": 4},
         replaces=replaces,
     )
 
@@ -160,7 +160,7 @@ def test_g11_a_fact_moves_everything_at_once() -> None:
         watermarks={"a": 2_000, "b": None},
         ends_ms={"a": 5_000},
         periods={"2026-11-01T00": ((8, 9),)},
-        rows=4,
+        counts={"data": 4},
         committed_ms=99,
     )
 
@@ -181,7 +181,7 @@ def test_a_watermark_never_moves_back() -> None:
 
 def test_a_fact_of_another_journal_is_refused() -> None:
     with pytest.raises(Corrupt):
-        concluded("s/0", JOURNALED, replace(journal_of(), rows=5), 99)
+        concluded("s/0", JOURNALED, replace(journal_of(), counts={"data": 5}), 99)
     with pytest.raises(Corrupt):
         concluded("s/0", HELD, journal_of(), 99)
 

@@ -58,7 +58,7 @@ class World:
             "number": 7,
             "positions": {"lane-0": "12"},
             "watermarks": {"lane-0": self.now_ms - 60_000},
-            "rows": 500,
+            "counts": {"data": 490, "late": 6, "dead": 4, "gaps": 2},
             "committed_ms": self.now_ms - 5_000,
         }
         self.put(checkpoint_key(stream, shard), Checkpoint(**(usual | fields)))
@@ -116,6 +116,7 @@ def test_a_stream_that_runs_says_how_far_it_is(world: World) -> None:
     assert lag is not None
     assert (lag.files, lag.size_bytes, lag.oldest_ms, lag.is_now) == (3, 900, 20_000, True)
     assert (found.commits, found.rows, found.hours) == (7, 500, 2)
+    assert (found.late, found.dead, found.gaps) == (6, 4, 2)
     assert found.watermark_ms == world.now_ms - 60_000
     assert found.committed_ms == world.now_ms - 5_000
     assert (found.shards[0].condition, found.shards[0].node) == ("in progress", "node-a")
