@@ -19,6 +19,9 @@ from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
 
+ALL_DIFFERENT: Final = ("value", f"{HEADGATE}.line", f"{HEADGATE}.event_time")
+"""Columns in which hardly a value comes twice."""
+
 _IDENTITY: Final = ("partition", "number", "line")
 _IS_GOOD: Final = "reason IS NULL"
 _WHEN: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"

@@ -180,8 +180,8 @@ def _with_found(shape: Shape, frame: DataFrame) -> DataFrame:
 def _laid_out(shape: Shape, judged: DataFrame, size_bytes: int, cores: int) -> DataFrame:
     """The rows as they are written: in few large files, however many files were read."""
     own = _columns_of(judged) if shape.format.endswith("parquet") else ()
-    hour = f"coalesce(CAST(hour AS STRING), '{verdict.NO_HOUR}') AS hour"
-    rows = judged.selectExpr(*staged_rows.columns(shape, own), "label AS shard", "kind", hour)
+    folders = ("label AS shard", "kind", "CAST(hour AS INT) AS hour")
+    rows = judged.selectExpr(*staged_rows.columns(shape, own), *folders)
     tasks = min(math.ceil(size_bytes / TARGET_BYTES), cores)
     if tasks <= TASKS_UNSHUFFLED_MAX:
         return rows.coalesce(tasks)  # cheaper than to send every row to the task of its hour
@@ -191,6 +191,8 @@ def _laid_out(shape: Shape, judged: DataFrame, size_bytes: int, cores: int) -> D
 def _write(shape: Shape, rows: DataFrame, url: str) -> None:
     writer = rows.write.mode("errorifexists").partitionBy(*_FOLDERS)
     if shape.land_as == "parquet":
+        for column in staged_rows.ALL_DIFFERENT:  # a dictionary would be made and thrown away
+            writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
         writer.option("compression", "zstd").parquet(url)
     else:
         writer.option("compression", "none").option("lineSep", "\n").text(url)

@@ -36,7 +36,7 @@ AHEAD: Final = "ahead"
 
 REASONS: Final = (TOO_LONG, NOT_UTF8, BAD_JSON, BAD_CSV, NO_EVENT_TIME, BAD_EVENT_TIME, AHEAD)
 SKIP: Final = "skip"  # in the place of a reason: no record at all
-NO_HOUR: Final = "none"
+NO_HOUR: Final = "__HIVE_DEFAULT_PARTITION__"  # what Spark names the folder of a null
 
 _PER_UNIT_MS: Final = {"ms": 1, "s": 1000}
 # What a cast to decimal takes in little time and memory: exponents are short.
