@@ -24,6 +24,9 @@ OPENED_MAX = 64
 SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 
 
+SETTLE_AGAIN = "a power cut may undo what was done there. Next: do it again; that is harmless"
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Mode and group that files or folders get; None: as the system does."""
@@ -134,15 +137,19 @@ class Folders:
             place = self.place(folder)
             with explained(place):
                 found, handle = self._nearest(folder)
-            again = "a power cut may undo what was done there. Next: do it again; that is harmless"
-            with unsure(place, again):
+            with unsure(place, SETTLE_AGAIN):
                 try:
                     os.fsync(handle)
                 finally:
                     os.close(handle)
-                while found:
-                    self._lasting.keep(self.place(found))
-                    found = folder_of(found)
+                self.mark_settled([found])
+
+    def mark_settled(self, folders: Iterable[str]) -> None:
+        """Their names, and those of all folders above, are known to be on disk."""
+        for folder in folders:
+            while folder:
+                self._lasting.keep(self.place(folder))
+                folder = folder_of(folder)
 
     def _nearest(self, folder: str) -> tuple[str, int]:
         """Of a folder that is gone, the one above: there its name went."""

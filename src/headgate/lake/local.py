@@ -27,7 +27,7 @@ from headgate.ambient import Ambient
 from headgate.errors import Conflict, Invalid, OutcomeUnknown
 from headgate.lake import LIST_MAX, READ_BYTES_MAX, Entry, FileFacts, LakeSettings, Listing, Move
 from headgate.lake.digests import Digests, checksum_of
-from headgate.lake.folders import SEARCH, Access, Folders, Opened
+from headgate.lake.folders import SEARCH, SETTLE_AGAIN, Access, Folders, Opened
 from headgate.lake.hauls import haul
 from headgate.lake.lines import append_lines, raw_of, write_all
 from headgate.lake.memo import DiskClock, is_same_content
@@ -46,6 +46,7 @@ from headgate.lake.refusals import explained, missing, no_file, no_folder, refus
 from headgate.lake.syscalls import WholeDisk
 
 SYNC_ONE_BY_ONE_MAX = 64
+SYNC_FOLDERS_MAX = 8  # more of them are settled with the whole file system at once
 SMALL_BYTES_MAX = 256_000  # several threads at once take longer for such files than one
 REMOVE_TRIES = 5
 LASTING_MAX = 64  # appended files whose names are known to be on disk
@@ -210,7 +211,13 @@ class LocalLake:
         return haul(moves, self._folders, self._digests, self._ambient)
 
     def settle(self, folders: Sequence[str]) -> None:
-        self._folders.settle([check_folder(folder) for folder in folders])
+        names = {check_folder(folder) for folder in folders}
+        if len(names) <= SYNC_FOLDERS_MAX or not self._disk.is_reliable:
+            self._folders.settle(names)
+            return
+        with unsure(self._folders.root, SETTLE_AGAIN):
+            self._disk.sync(self._disk.failures)
+        self._folders.mark_settled(names)
 
     def read(self, path: str, size_bytes_max: int = READ_BYTES_MAX) -> bytes | None:
         place = self._place(path)
