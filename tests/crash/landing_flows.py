@@ -5,6 +5,7 @@ each record in the lake once, every position at the end, no journal. Not the num
 which round a record came with.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,16 +17,18 @@ from headgate.app.acts import Acts, Person
 from headgate.commits import Announced, StepKind
 from headgate.commits.checkpoint import Checkpoint, Wish, add_wish, checkpoint_key
 from headgate.commits.record import record_path
+from headgate.errors import OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.paths import STAGING
 from headgate.landing import StepSettings, StreamSettings
+from headgate.landing.lake_mark import LakeMark, check_mark
 from headgate.landing.names import DEAD, REDRIVE, labels_of
 from headgate.landing.shard import SWEEP_MS
 from headgate.landing.stream_document import shard_of
 from headgate.periods import HOUR_MS
 from headgate.store import DocumentStore, JsonObject
-from headgate.store.changes import change, create_if_absent
+from headgate.store.changes import change, create_if_absent, read
 from headgate.testing.estuary import settings_of
 from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted, Stage, wrap
 from tests.crash.landing_world import Process, World
@@ -59,6 +62,37 @@ class Land:
 
     def __str__(self) -> str:
         return self.name or type(self).__name__
+
+
+@dataclass(frozen=True)
+class MarkTheLake:
+    """Store and lake meet for the first time."""
+
+    def fresh(self) -> World:
+        return World(settings_of(), is_marked=False)
+
+    def act(self, world: World, stage: Stage) -> None:
+        lake = wrap(Lake, world.lake, stage)
+        store = wrap(DocumentStore, world.store, stage)
+        for _ in range(5):
+            try:
+                check_mark(store, lake, world.ambient)
+            except (Unavailable, OutcomeUnknown):
+                continue
+            return
+        raise AssertionError("it does not come to an end")
+
+    def recover(self, world: World, stage: Stage) -> None:
+        self.act(world, stage)
+
+    def state(self, world: World) -> object:
+        mark = read(world.store, "lake", LakeMark)
+        raw = world.lake.files().get("_headgate/lake.json", b"{}")
+        assert mark is not None
+        return mark.value.is_marked, json.loads(raw).get("id") == mark.value.id
+
+    def __str__(self) -> str:
+        return type(self).__name__
 
 
 class LandTwoShardsInOneJob(Land):

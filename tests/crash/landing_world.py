@@ -16,6 +16,7 @@ from headgate.lake.memory import MemoryLake
 from headgate.lake.paths import STAGING
 from headgate.landing import StreamSettings
 from headgate.landing.jobs import Jobs
+from headgate.landing.lake_mark import check_mark
 from headgate.landing.shard import ShardWork, Tools
 from headgate.periods import HOUR_MS
 from headgate.sources import Source
@@ -34,13 +35,16 @@ TURNS_MAX = 200
 class World:
     """What all processes share. `cries` are the calls for a person that somebody made."""
 
-    def __init__(self, settings: StreamSettings) -> None:
+    def __init__(self, settings: StreamSettings, *, is_marked: bool = True) -> None:
+        """`is_marked`: store and lake have met before."""
         self.ambient = ManualAmbient()
         self.store: MemoryStore = manual_store(self.ambient)
         self.estuary = Estuary(settings)
         self.settings = settings
         self.epoch = 0
         self.cries: list[str] = []
+        if is_marked:
+            check_mark(self.store, self.estuary.lake, self.ambient)
 
     @property
     def now_ms(self) -> int:

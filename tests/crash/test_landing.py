@@ -12,6 +12,7 @@ from tests.crash.landing_flows import (
     Land,
     LandInRounds,
     LandTwoShardsInOneJob,
+    MarkTheLake,
     Recover,
     Restage,
     WithPowerCuts,
@@ -61,6 +62,11 @@ def test_inv5_files_that_are_published_at_once_end_the_same_from_every_crash(
 @pytest.mark.parametrize("flow", POWER_CUTS, ids=str)
 def test_what_was_acknowledged_survives_a_power_cut(flow: WithPowerCuts) -> None:
     assert check_every_crash(flow, CRASHES, again=()) > 10
+
+
+def test_store_and_lake_meet_once_from_every_crash() -> None:
+    assert check_every_crash(MarkTheLake()) > 100
+    assert late_wakers(MarkTheLake()) > 5
 
 
 @pytest.mark.parametrize("flow", LANDING, ids=str)

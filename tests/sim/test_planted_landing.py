@@ -160,9 +160,9 @@ def test_planted_fact_erases_who_joined_while_the_journal_stood() -> None:
     assert "is gone" in words
 
 
-def test_planted_restage_under_the_old_number_meets_the_record_of_the_old_commit() -> None:
+def test_planted_restage_under_the_old_number_is_refused_for_ever() -> None:
     words = words_of("restage under the old number", lambda: check_every_crash(Restage(), again=()))
-    assert "a file of another commit or installation has this name" in words
+    assert "it does not come to an end" in words  # the record of the old commit has that number
 
 
 def test_planted_acting_on_a_mere_read_sweeps_what_a_slow_intent_then_names() -> None:

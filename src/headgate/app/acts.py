@@ -129,7 +129,7 @@ class Acts:
             raise Invalid(
                 f"{path}: is no dead letter of {stream}; next: headgate deadletter ls {stream}"
             )
-        if f"/{LATE_LETTERS}/" in path:
+        if f"/{LATE_LETTERS}/" in path.removeprefix(prefix):
             raise Halted(
                 f"{path}: holds good records that came too late, and would be late again; they are "
                 "left where they are; next: read them from there"

@@ -18,6 +18,7 @@ from headgate.commits.replay import read_record
 from headgate.engine import Engine
 from headgate.engine.footers import columns_of
 from headgate.engine.spark import SparkEngine
+from headgate.errors import Invalid
 from headgate.lake import Lake, LakeSettings
 from headgate.lake.ledger import Ledger
 from headgate.lake.opening import local_root, open_lake
@@ -42,6 +43,23 @@ from headgate.store import DocumentStore
 READERS = {"files": FilesReader()}
 
 
+class StoreAmbient:
+    """The ambient of a node with the store's clock on its wall: when a file was first seen, and
+    when nothing was waiting, must not depend on which node looked."""
+
+    def __init__(self, behind: Ambient, clock: StoreClock) -> None:
+        self._clock = clock
+        self.monotonic_ms = behind.monotonic_ms
+        self.boot_ms = behind.boot_ms
+        self.random = behind.random
+        self.new_id = behind.new_id
+        self.sleep_ms = behind.sleep_ms
+
+    def wall_ns(self) -> int:
+        """Raises Unavailable."""
+        return self._clock.now_ms() * 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Landing:
     """Everything that outlives a node's membership."""
@@ -56,11 +74,25 @@ def opened_landing(
     settings: Settings, ambient: Ambient, engine: Engine | None = None
 ) -> Iterator[Landing]:
     """`engine`: instead of Spark. Raises Invalid, Unavailable."""
+    check_apart(settings)
     with closing(Hands()) as hands:
         lake = open_lake(settings.lake, ambient, hands.each)
         own = engine or SparkEngine(resolved(settings.spark), lake.url, READERS)
         with closing(own):
             yield Landing(lake, own, hands)
+
+
+def check_apart(settings: Settings) -> None:
+    """What is landed must not be read again. Raises Invalid."""
+    lake = os.path.realpath(local_root(settings.lake.root))
+    for name, stream in settings.streams.items():
+        for path in filter(None, (stream.source.path, stream.source.move_to)):
+            source = os.path.realpath(path)
+            if os.path.commonpath((lake, source)) in (lake, source):
+                raise Invalid(
+                    f"stream {name}: {path} and the lake {lake} lie in each other: what is landed "
+                    "would be read again; next: give them folders side by side in the settings"
+                )
 
 
 def landing_equipment(
@@ -80,7 +112,7 @@ def landing_equipment(
             store,
             landing.lake,
             jobs,
-            source_opener(settings.lake, landing.lake, ambient),
+            source_opener(settings.lake, landing.lake, StoreAmbient(ambient, clock)),
             Ledger(landing.lake, node, ambient),
             ambient,
             clock.off_ms,

@@ -24,6 +24,7 @@ from headgate.audit import Audit
 from headgate.audit.inspection import audit
 from headgate.cluster.duties import NodeSettings
 from headgate.cluster.session import TERM_MS
+from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.replay import read_record
 from headgate.engine import Engine
@@ -170,9 +171,13 @@ class App:
             workers or settings.node.workers,
             tuple(sorted({*labels, *settings.node.labels})),
         )
-        since_ms = _now_ms(ambient)
         place = Place(settings.store, settings.namespace)
-        with opened_landing(settings, ambient, self._engine) as landing:
+        with (
+            opened_landing(settings, ambient, self._engine) as landing,
+            closing(open_store(place.url, place.namespace, ambient=ambient)) as store,
+        ):
+            clock = StoreClock(store, ambient)
+            since_ms = clock.now_ms()
             equip = landing_equipment(
                 settings,
                 landing,
@@ -180,22 +185,21 @@ class App:
                 kinds=self._kinds,
                 eager_since_ms=since_ms if until == "idle" else None,
             )
-            with (
-                closing(open_store(place.url, place.namespace, ambient=ambient)) as store,
-                joined_node(place, own, ambient, equip=equip, term_ms=term_ms) as joined,
-            ):
-                before = _counts(store, landing.lake, settings)
+            with joined_node(place, own, ambient, equip=equip, term_ms=term_ms) as joined:
+                before = _counts(store, settings)
                 on_start(joined)
-                watch = _Watch(self, store, since_ms, until, max_seconds, joined, on_progress)
+                watch = _Watch(
+                    self, store, clock, since_ms, until, max_seconds, joined, on_progress
+                )
 
                 def poll() -> None:
                     on_poll(joined)
                     watch.poll()
 
                 ending = joined.node.run(poll)
-                after = progress_of(store, settings.streams, since_ms, _now_ms(ambient))
+                after = progress_of(store, settings.streams, since_ms, clock.now_ms())
                 return RunResult(
-                    _results(store, landing, settings, before, after),
+                    _results(landing, settings, before, after),
                     all(one.is_idle for one in after),
                     ending,
                 )
@@ -222,7 +226,8 @@ class App:
     def progress(self) -> list[ShardProgress]:
         """How far each shard is, from documents alone."""
         with self._opened() as (store, _):
-            return progress_of(store, self.settings.streams, 0, _now_ms(self._ambient))
+            now_ms = StoreClock(store, self._ambient).now_ms()
+            return progress_of(store, self.settings.streams, 0, now_ms)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[DocumentStore, Lake]]:
@@ -239,10 +244,6 @@ def registered_kinds() -> dict[str, StepKind]:
     return {kind.name: kind for kind in found}
 
 
-def _now_ms(ambient: Ambient) -> int:
-    return ambient.wall_ns() // 1_000_000
-
-
 class _Watch:
     """Asked ten times a second; looks at the documents now and then."""
 
@@ -250,6 +251,7 @@ class _Watch:
         self,
         app: App,
         store: DocumentStore,
+        clock: StoreClock,
         since_ms: int,
         until: str | None,
         max_seconds: float | None,
@@ -259,6 +261,7 @@ class _Watch:
         self._ambient = app._ambient  # noqa: SLF001 - of the same module
         self._streams = app.settings.streams
         self._store = store
+        self._clock = clock
         self._since_ms = since_ms
         self._until = until
         self._joined = joined
@@ -279,7 +282,7 @@ class _Watch:
         if self._until is None:
             return
         try:
-            now_ms = _now_ms(self._ambient)
+            now_ms = self._clock.now_ms()
             found = progress_of(self._store, self._streams, self._since_ms, now_ms)
         except (Unavailable, Corrupt):
             return  # the next look will tell
@@ -296,8 +299,7 @@ Counts = dict[str, dict[int, int]]
 """By stream and shard: the number of the last commit."""
 
 
-def _counts(store: DocumentStore, lake: Lake, settings: Settings) -> Counts:
-    del lake
+def _counts(store: DocumentStore, settings: Settings) -> Counts:
     found: Counts = {}
     for one in progress_of(store, settings.streams, 0, 0):
         last = one.checkpoint.number - (one.checkpoint.journal is not None)
@@ -306,13 +308,11 @@ def _counts(store: DocumentStore, lake: Lake, settings: Settings) -> Counts:
 
 
 def _results(
-    store: DocumentStore,
     landing: "Landing",
     settings: Settings,
     before: Counts,
     after: Sequence[ShardProgress],
 ) -> dict[str, StreamResult]:
-    del store
     return {
         name: _result(name, landing.lake, before[name], [s for s in after if s.stream == name])
         for name in settings.streams

@@ -26,7 +26,8 @@ from headgate.commits.checkpoint import (
     base_of,
     checkpoint_key,
 )
-from headgate.commits.replay import carry_out_journal, read_record
+from headgate.commits.record import record_path
+from headgate.commits.replay import carry_out_journal
 from headgate.engine import NO_MARK_MS, Shape, ShardInput
 from headgate.errors import (
     Conflict,
@@ -37,15 +38,17 @@ from headgate.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from headgate.lake import Lake
+from headgate.lake import READ_BYTES_MAX, Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.local import Each, in_turn
 from headgate.landing import StreamSettings
 from headgate.landing.committing import Occasion, check_counts, prepare
 from headgate.landing.guarded import GuardedLake
 from headgate.landing.jobs import Jobs, Share, Ticket
+from headgate.landing.lake_mark import check_lake, check_mark
 from headgate.landing.names import attempt_folder, label_of, named, shard_folder
 from headgate.landing.report import REPORT_MS, Report, report_key
+from headgate.landing.restaging import clear_commit
 from headgate.landing.rounds import Shift, Start, next_move, shift_at
 from headgate.landing.stream_document import StreamDocument, fix_first_hour, open_stream
 from headgate.landing.sweeper import sweep
@@ -61,6 +64,7 @@ LOOK_MS = 5_000  # between two looks at the source
 SWEEP_MS = 600_000
 DRAIN_MS = 45_000  # how long a node that stops waits for a round that is under way
 RESTAGE_BYTES_MAX = 2**62
+NOTHING = Plan("", "", (), {}, (), (), {}, has_more=False)
 STUMBLE_MS = 1_000  # after the first failure of something else; then twice as long each time
 STUMBLE_MS_MAX = 60_000
 STUMBLES_MAX = 10
@@ -84,7 +88,7 @@ class Tools:
     ambient: Ambient
     clock_off_ms: Callable[[], int]  # this node's wall clock against the store's
     kinds: Mapping[str, StepKind]
-    eager_since_ms: int | None = None  # wall time: land everything at once, as of then
+    eager_since_ms: int | None = None  # by the store's clock: land all that is there by then
     each: Each = in_turn
 
 
@@ -122,6 +126,7 @@ class ShardWork:
         self._swept_ms: int | None = None
         self._reported: tuple[int, Report] | None = None
         self._remark = ""
+        self._lake_id = ""  # that of the store, once it is known
         self._waiting = Waiting(0, 0, None)  # at the last look
         self._stumbles = 0  # in a row
         self._rest_until_ms = 0
@@ -191,7 +196,15 @@ class ShardWork:
     def _take_over(self) -> None:
         self._remark = ""
         open_stream(self._store, self._settings)
+        self._lake_id = check_mark(self._store, self._lake, self._ambient)
+        is_taken, number = self._is_next_number_taken()
         checkpoint = self._tenure.take_over(self._source.partitions())
+        if is_taken and checkpoint.number == number:  # still: so nobody journaled it meanwhile
+            raise Corrupt(
+                f"{self.name}: a record of commit {number + 1} is in the lake, and was never "
+                "journaled here: the store was rolled back, or another one writes to this lake; "
+                "nothing is overwritten; next: headgate audit"
+            )
         named_folder = None if checkpoint.journal is None else checkpoint.journal.folder
         for share in self._doubtful:
             if share.folder != named_folder:
@@ -199,6 +212,13 @@ class ShardWork:
         self._doubtful = []
         self._sweep(checkpoint)
         self._settle(checkpoint)
+
+    def _is_next_number_taken(self) -> tuple[bool, int]:
+        """In the lake; and the number of the last commit, as it is before."""
+        name, shard = self._settings.name, self._shard
+        found = read(self._store, checkpoint_key(name, shard), Checkpoint)
+        number = 0 if found is None else found.value.number
+        return self._lake.facts(record_path(name, shard, number + 1)) is not None, number
 
     def _sweep(self, checkpoint: Checkpoint) -> None:
         now_ms = self._ambient.monotonic_ms()
@@ -235,24 +255,17 @@ class ShardWork:
             id=f"restage {self.name}/{journal.number}",
             who="system" if checkpoint.restage is None else checkpoint.restage.who,
         )
-        record = read_record(self._lake, self._settings.name, self._shard, journal.number)
-        files = () if record is None else record.files
-        # Staged first: whoever wakes up late then finds nothing to publish.
-        self._lake.remove_folder(journal.folder)
-        for file in files:
-            try:
-                self._lake.remove(file.published, file.facts)
-            except Conflict as error:
-                raise Corrupt(
-                    f"{file.published}: is not the file of commit {journal.number}; it is left "
-                    "alone; next: headgate audit"
-                ) from error
-        # Before the new intent: a power cut must not bring back what nobody will name any more.
-        places = [path for file in files for path in (file.staged, file.published)]
-        self._lake.settle(sorted({journal.folder, *(one.rpartition("/")[0] for one in places)}))
-        plan = self._source.plan(
-            checkpoint.positions, size_bytes_max=RESTAGE_BYTES_MAX, until=journal.positions
-        )
+        # By a write: whoever woke up late, after somebody else finished this, deletes nothing.
+        checkpoint = self._tenure.take_over(self._source.partitions())
+        if checkpoint.journal != journal:
+            return
+        clear_commit(self._lake, self._settings.name, self._shard, journal)
+        plan = NOTHING
+        if journal.positions:
+            self._source.look(checkpoint.positions)  # finds out what is lost
+            plan = self._source.plan(
+                checkpoint.positions, size_bytes_max=RESTAGE_BYTES_MAX, until=journal.positions
+            )
         stream = open_stream(self._store, self._settings)
         base = base_of(checkpoint)
         self._round = self._start(plan, base, journal.shift, stream, replaces=journal)
@@ -285,7 +298,7 @@ class ShardWork:
             monotonic_ms=now_ms,
             look_ms=LOOK_MS,
             is_eager=eager_ms is not None or self._is_parting,
-            is_proved=eager_ms is not None and is_proved(checkpoint, eager_ms, wall_ms),
+            is_proved=eager_ms is not None and is_proved(checkpoint, eager_ms, self._store_ms()),
         )
         if not isinstance(move, Start):
             self._report("waiting" if waiting.files else "idle", waiting)
@@ -325,7 +338,7 @@ class ShardWork:
     def _shape(self, plan: Plan) -> Shape:
         settings = self._settings
         is_dead = plan.format == "dead"
-        is_sure = self._is_clock_trusted()
+        is_sure = self._is_clock_trusted(plan)
         return Shape(
             settings.name,
             plan.reader,
@@ -376,7 +389,7 @@ class ShardWork:
             plan.ends_ms,
             lateness_ms=settings.allowed_lateness_ms,
             floor_ms=max(floors, default=None),
-            is_clock_trusted=self._is_clock_trusted(),
+            is_clock_trusted=self._is_clock_trusted(plan),
         )
         facts = self._lake.seal([one.staged.path for one in files]) if files else ()
         prepared = prepare(
@@ -397,10 +410,23 @@ class ShardWork:
             marks,
             self._tools.kinds,
         )
+        self._check_before_intent(number, len(prepared.raw), len(files))
         self._lake.stage(prepared.journal.record, prepared.raw)
         round_.is_intended = True
         self._tenure.intend(round_.base, prepared.journal)
         return prepared.journal
+
+    def _check_before_intent(self, number: int, size_bytes: int, files: int) -> None:
+        """Raises Unavailable (another lake), Halted (nobody could read the record), Conflict."""
+        if size_bytes > READ_BYTES_MAX:
+            raise Halted(
+                f"{self.name}: the record of the next commit would have {size_bytes:,} bytes, for "
+                f"{files:,} files: event times are probably wrong; next: correct event_time, then "
+                f'headgate shard release {self.name} --reason "…"'
+            )
+        check_lake(self._lake, self._lake_id)
+        if self._lake.facts(record_path(self._settings.name, self._shard, number)) is not None:
+            raise Conflict(f"{self.name}: somebody has made commit {number}; looked at again")
 
     def _first_hour(self, round_: Round, share: Share) -> int | None:
         """Fixed with the first records that land."""
@@ -498,7 +524,7 @@ class ShardWork:
             if before == report or now_ms < then_ms + REPORT_MS:
                 return
         self._reported = (now_ms, report)
-        body = body_of(replace(report, at_ms=self._wall_ms()))
+        body = body_of(replace(report, at_ms=self._store_ms()))
         name = report_key(self._settings.name, self._shard)
         try:
             found = self._store.get(name)
@@ -509,19 +535,35 @@ class ShardWork:
         except (Conflict, Unavailable, OutcomeUnknown, Corrupt):
             return  # for people only: the next one comes
 
-    def _is_clock_trusted(self) -> bool:
+    def _is_clock_trusted(self, plan: Plan) -> bool:
+        """Whether arrivals and proofs in this plan can be believed. If not, no watermark moves, and
+        no record is called ahead of its arrival."""
+        skew_ms = self._settings.future_skew_ms
         try:
             off_ms = self._tools.clock_off_ms()
         except HeadgateError:
             return False
-        is_trusted = abs(off_ms) <= self._settings.future_skew_ms
         self._remark = ""
-        if not is_trusted:
+        if abs(off_ms) > skew_ms:
             self._remark = (
                 f"the clock of {self._assignment.node} is {off_ms / 1000:,.0f} s ahead of the "
                 "store's: no watermark moves; next: set the clock"
             )
-        return is_trusted
+        told_ms = [file.arrival_ms for file in plan.files] + list(plan.ends_ms.values())
+        ahead_ms = max(told_ms, default=0) - (self._wall_ms() - off_ms)
+        if ahead_ms > skew_ms:
+            self._remark = (
+                f"files were first seen {ahead_ms / 1000:,.0f} s from now: a clock was or is "
+                "wrong, and no watermark moves until then; next: set the clock"
+            )
+        return not self._remark
+
+    def _store_ms(self) -> int:
+        """By the store's clock, as far as it is known."""
+        try:
+            return self._wall_ms() - self._tools.clock_off_ms()
+        except HeadgateError:
+            return self._wall_ms()
 
     def _wall_ms(self) -> int:
         return self._ambient.wall_ns() // 1_000_000

@@ -66,6 +66,8 @@ def _mark_after(
 
 
 def first_hour(hours_ms: Iterable[int], highest_ms: int) -> int | None:
-    """Of a stream, from its first commit: the earliest hour with data that is not absurdly old."""
-    least_ms = aligned(highest_ms, HOUR_MS) - FIRST_HOURS_MS
-    return min((hour_ms for hour_ms in hours_ms if hour_ms >= least_ms), default=None)
+    """Of a stream, from its first commit: the earliest hour with data that is neither absurdly old
+    nor ahead of every arrival (`highest_ms` is clamped to them)."""
+    last_ms = aligned(highest_ms, HOUR_MS)
+    least_ms = last_ms - FIRST_HOURS_MS
+    return min((one for one in hours_ms if least_ms <= one <= last_ms), default=None)

@@ -198,7 +198,8 @@ class Book:
                 digest
                 for batch in batches
                 for digest in self._digests_of(batch)
-                if digest in self.live
+                # Not if it was lost there and came back: then another number has it.
+                if batch.first <= self.live.get(digest, -1) < batch.end
             ]
             self.remember(digests)
             self._change(partial(folded, batches=names))

@@ -36,7 +36,7 @@ from headgate.store import DocumentStore
 
 LOOK_MS_MIN = 1_000
 LOOK_DURATIONS = 20  # at most a twentieth of the time is spent with looking
-FORGET_MS = 3_600_000  # a kept file that no look has seen for so long is not there any more
+FORGET_MS = 30 * 24 * 3_600_000  # so long a kept file may be out of sight and is still known
 UNREADABLE_SHOWN = 10
 
 log = logging.getLogger(__name__)
@@ -186,7 +186,8 @@ class FilesSource:
                 self._ends[lane] = (wall_ns // 1_000_000, self._books[lane].lane.next)
         self._warn(refused)
         self._glance = glance
-        self._forget()
+        if not glance.blind:  # what could not be looked into may hold them all
+            self._forget()
         now_ms = self._ambient.monotonic_ms()
         self._fresh_until_ms = now_ms + max(LOOK_MS_MIN, LOOK_DURATIONS * (now_ms - started_ms))
 
@@ -218,13 +219,15 @@ class FilesSource:
         free from now on."""
         book = self._books[lane]
         first = max(position, self._planned.get(lane, 0))
-        missing = (n for n in book.live.values() if n >= first and n not in found.seen)
-        lost = []
-        for number in missing:
-            numbered = book.find(number)
-            if numbered is not None and self._folder.stat(numbered[0].path) != numbered[0]:
-                lost.append(number)
-        book.mark_lost(lost)
+        book.mark_lost(
+            [
+                one.number
+                for one in book.numbered_from(first)
+                if not one.is_lost
+                and one.number not in found.seen
+                and self._folder.stat(one.entry.path) != one.entry
+            ]
+        )
 
     def _number(self, lane: str, found: Found, refused: list[str]) -> bool:
         """Is everything numbered that was found?"""
@@ -301,15 +304,17 @@ class FilesSource:
 
     def _there(self, lane: str, files: Sequence[Candidate], *, must: bool) -> list[Candidate]:
         """Up to the first that is not there any more: the next look decides what becomes of that.
-        `must`: all of them, and what is not there is lost."""
+        `must`: all of them. Raises Unavailable: one is missing, and no look has found it lost."""
         there = []
         for one in files:
             is_there = not one.has_records or self._folder.stat(one.entry.path) == one.entry
-            if not is_there and not must:
+            if not is_there:
                 self._fresh_until_ms = 0
                 log.info("source.file_gone", extra={"partition": lane, "path": one.entry.path})
+                if must:
+                    raise Unavailable(f"{one.entry.path}: is not there now; next: look again")
                 break
-            there.append(one if is_there else one._replace(is_lost=True))
+            there.append(one)
         return there
 
     def _input(self, lane: str, one: Candidate) -> InputFile:

@@ -5,8 +5,8 @@ or none of these; `**/` is any number of folders, `/**` everything below. A patt
 for the name of the file, in whatever folder; one with `/` is for the whole path. Upper and lower
 case differ.
 
-A name that starts with `.` or `_`, in any part of the path, or that ends in `.tmp`, is unfinished:
-it is never read.
+A name that starts with `.` or `_`, in any part of the path, or that ends in `.tmp` or `._COPYING_`,
+is unfinished: it is never read.
 """
 
 import re
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from headgate.errors import Invalid
 
-_UNFINISHED = re.compile(r"(?:^|/)[._]|\.tmp$")
+_UNFINISHED = re.compile(r"(?:^|/)[._]|\.tmp$|\._COPYING_$")
 _PIECE = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
 
 

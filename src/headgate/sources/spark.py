@@ -45,6 +45,7 @@ Planned = Sequence[tuple[ShardInput, InputFile]]
 
 def _of_lines(session: SparkSession, files: Planned) -> DataFrame:
     reader = session.read.option("lineSep", "\n").option("recursiveFileLookup", "true")
+    reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2**31 - 1))
     lines = reader.text([to_read(file.path) for _, file in files])
     counted = lines.select(
         # A line feed ends a line; a carriage return before it is part of that end.

@@ -10,6 +10,7 @@ from headgate.commits import Announced
 from headgate.errors import Unavailable
 from headgate.lake.memory import MemoryLake
 from headgate.landing import StepSettings
+from headgate.landing.lake_mark import PATH
 from headgate.landing.names import DEAD
 from headgate.landing.shard import DRAIN_MS, LOOK_MS
 from headgate.landing.stream_document import Pause, StreamDocument, stream_key
@@ -87,7 +88,9 @@ class NoDeadLetters(MemoryLake):
 
 def test_q16_if_a_dead_letter_cannot_be_written_the_position_stays() -> None:
     world = world_of()
-    lake = world.estuary.lake = NoDeadLetters()
+    lake = NoDeadLetters()
+    lake.put(PATH, world.lake.files()[PATH])
+    world.estuary.lake = lake
     world.drop("lane-0", world.now_ms, None)
     process = Process(world, Calm())
     for _ in range(20):

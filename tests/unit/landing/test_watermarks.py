@@ -124,3 +124,10 @@ def test_the_first_hour_is_at_most_48_hours_before_the_highest_event_time(
 def test_without_an_hour_there_is_no_first_one() -> None:
     assert first_hour([], NOON) is None
     assert first_hour([0], NOON) is None
+
+
+def test_the_first_hour_is_not_ahead_of_every_arrival() -> None:
+    """One record of the year 9892 must not make everything else late for ever."""
+    hours = [10 * HOUR_MS, 11 * HOUR_MS, 69_440_000 * HOUR_MS]
+    assert first_hour(hours[2:], highest_ms=11 * HOUR_MS + 5) is None
+    assert first_hour(hours, highest_ms=11 * HOUR_MS + 5) == 10 * HOUR_MS

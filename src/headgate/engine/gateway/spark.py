@@ -33,12 +33,15 @@ FIXED: Final = {
     # A file that is missing or damaged fails the job; skipped, its records would be lost.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # Longer lines would be dropped before anybody could count them.
+    "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
     # Whoever reads the lake reads these; the older kind ends in the year 2262 for many.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
+REFUSED: Final = frozenset({"spark.sql.files.maxPartitionNum"})
 _DEFAULTS: Final = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(TARGET_BYTES),
@@ -59,6 +62,11 @@ log = logging.getLogger(__name__)
 
 def check(settings: SparkSettings) -> None:
     """Raises Invalid."""
+    for key in REFUSED.intersection(settings.conf):
+        raise Invalid(
+            f"spark conf {key}: would put several files into one task, and lines would have no "
+            "numbers; next: take it out of the settings"
+        )
     for key, needed in FIXED.items():
         if settings.conf.get(key, needed) != needed:
             raise Invalid(
