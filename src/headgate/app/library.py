@@ -327,10 +327,13 @@ def _result(
     marks: list[int | None] = []
     for shard in shards:
         last = shard.checkpoint.number - (shard.checkpoint.journal is not None)
-        for number in range(before[shard.shard] + 1, last + 1):
-            record = read_record(lake, name, shard.shard, number)
-            if record is None:
-                continue
+        numbers = range(before[shard.shard] + 1, last + 1)
+        found = [read_record(lake, name, shard.shard, number) for number in numbers]
+        made = [record for record in found if record is not None]
+        replaced = {record.replaces for record in made}
+        for record in made:
+            if record.number in replaced:
+                continue  # it was never finished, and its range is in a later one
             commits += 1
             gaps += len(record.gaps)
             for kind in rows:
@@ -345,5 +348,9 @@ def _result(
         gaps,
         commits,
         min(known) if known and len(known) == len(marks) else None,
-        tuple(f"{s.name}: {s.set_aside or s.paused}" for s in shards if s.set_aside or s.paused),
+        tuple(
+            f"{one.name}: {why}"
+            for one in shards
+            if (why := one.set_aside or one.paused or one.stuck)
+        ),
     )

@@ -13,6 +13,8 @@ from headgate.landing.stream_document import StreamDocument, stream_key
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 
+TRIES_MAX = 4  # in a row, some fifteen seconds: whoever waits is told why nothing lands
+
 
 @dataclass(frozen=True, slots=True)
 class ShardProgress:
@@ -23,6 +25,7 @@ class ShardProgress:
     set_aside: str  # "": it is not; else why
     paused: str
     is_idle: bool  # everything that was there when one began to wait has landed
+    stuck: str  # why it was tried in vain, several times in a row; "": it was not
 
     @property
     def name(self) -> str:
@@ -31,7 +34,7 @@ class ShardProgress:
     @property
     def is_waited_for(self) -> bool:
         """Whether there is anything to come without a person."""
-        return not (self.is_idle or self.set_aside or self.paused)
+        return not (self.is_idle or self.set_aside or self.paused or self.stuck)
 
 
 def progress_of(
@@ -62,9 +65,15 @@ def progress_of(
                         since_ms,
                         now_ms,
                     ),
+                    _stuck(None if report is None else report.value, since_ms),
                 )
             )
     return found
+
+
+def _stuck(report: Report | None, since_ms: int) -> str:
+    is_so = report is not None and report.tries >= TRIES_MAX and report.at_ms >= since_ms > 0
+    return report.remark if report is not None and is_so else ""
 
 
 def _is_idle(checkpoint: Checkpoint, report: Report | None, since_ms: int, now_ms: int) -> bool:

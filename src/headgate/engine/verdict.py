@@ -91,7 +91,10 @@ def flaw(shape: Shape) -> str:
     if _is_json(shape):
         branches.append((f"NOT ({is_object('raw')})", text(BAD_JSON)))
     if is_csv(shape):
-        branches.append(("fields IS NULL OR fields.bad IS NOT NULL", text(BAD_CSV)))
+        # A quote that is not closed goes on in the next line, and half a record must not land.
+        open_quote = """pmod(length(raw) - length(replace(raw, '"', '')), 2) = 1"""
+        is_bad = f"fields IS NULL OR fields.bad IS NOT NULL OR {open_quote}"
+        branches.append((is_bad, text(BAD_CSV)))
     return case(branches, "CAST(NULL AS STRING)")
 
 

@@ -7,6 +7,7 @@ and files that nobody sealed are empty.
 
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -41,11 +42,33 @@ class Stored:
         return FileFacts(len(self.content), checksum)
 
 
+class _Files(dict[str, Stored]):
+    """Files by path; and how many lie below each folder, since everybody asks whether it is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folders: Counter[str] = Counter()
+
+    def __setitem__(self, path: str, stored: Stored) -> None:
+        if path not in self:
+            self._count(path, 1)
+        super().__setitem__(path, stored)
+
+    def __delitem__(self, path: str) -> None:
+        super().__delitem__(path)
+        self._count(path, -1)
+
+    def _count(self, path: str, change: int) -> None:
+        while folder := folder_of(path):
+            self.folders[folder] += change
+            path = folder
+
+
 class MemoryLake:
     def __init__(self, settings: LakeSettings | None = None) -> None:
         self._settings = settings or LakeSettings("memory")
         self._alone = threading.Lock()
-        self._files: dict[str, Stored] = {}
+        self._files = _Files()
         self._lasting: dict[str, Stored] = {}
         self._folder_modes: dict[str, int] = {}
         self.refuses: str = ""
@@ -146,7 +169,8 @@ class MemoryLake:
             stored = self._files.get(path)
             if self._is_folder(path) or (stored is not None and stored.facts != facts):
                 raise Conflict(f"{path}: is another file than the one to be removed, and stays")
-            self._files.pop(path, None)
+            if path in self._files:
+                del self._files[path]
 
     def remove_folder(self, folder: str) -> None:
         self._check_write(check_private(folder))
@@ -188,10 +212,13 @@ class MemoryLake:
 
     def power_cut(self) -> None:
         with self._alone:
-            self._files = {
+            left = {
                 path: stored if stored.is_sealed else Stored(b"", stored.mode, is_sealed=False)
                 for path, stored in self._lasting.items()
             }
+            self._files = _Files()
+            for path, stored in left.items():
+                self._files[path] = stored
             self._lasting = dict(self._files)
 
     @property
@@ -216,7 +243,7 @@ class MemoryLake:
         return self._files.get(path)
 
     def _is_folder(self, path: str) -> bool:
-        return any(other.startswith(f"{path}/") for other in self._files)
+        return self._files.folders[path] > 0
 
     def _make_room(self, path: str) -> None:
         """The folders above, with their mode."""

@@ -37,8 +37,10 @@ def check_mark(store: DocumentStore, lake: Lake, ambient: Ambient) -> str:
     found = read(store, KEY, LakeMark)
     if found is None:
         raw = lake.read(PATH)
-        if raw is not None:
+        found = read(store, KEY, LakeMark)  # again: a neighbour may have marked both meanwhile
+        if raw is not None and found is None:
             raise _strange(lake, raw)
+    if found is None:
         create_if_absent(store, KEY, LakeMark(ambient.new_id()))
         found = read(store, KEY, LakeMark)
         if found is None:

@@ -20,6 +20,7 @@ class Report:
     oldest_ms: Whole | None = None  # when the oldest of what waits was first seen
     unfinished: Whole = 0
     remark: str = ""  # what stands still, and why
+    tries: Whole = 0  # in a row, for what it needs and cannot reach
     at_ms: Whole = 0
     format: Literal[1] = 1
 

@@ -518,6 +518,7 @@ class ShardWork:
             waiting.oldest_ms,
             waiting.unfinished,
             self._remark,
+            self._stumbles,
         )
         if self._reported is not None:
             then_ms, before = self._reported

@@ -155,10 +155,12 @@ def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
         )
     if report is not None and report.remark and (task is None or task.epoch == report.epoch):
         yield Standing(
-            "clock",
+            "waits" if report.tries else "clock",
             shard.name,
             report.remark,
-            "records land, and no hour can be complete",
+            "nothing of it lands until then; it is tried again and again"
+            if report.tries
+            else "records land, and no hour can be complete",
             None,
             is_for_a_person=True,
         )

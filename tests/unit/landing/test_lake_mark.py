@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headgate.errors import Halted, Unavailable
+from headgate.lake import READ_BYTES_MAX
 from headgate.lake.memory import MemoryLake
 from headgate.landing.lake_mark import KEY, PATH, LakeMark, check_lake, check_mark
 from headgate.store.changes import read
@@ -44,3 +45,19 @@ def test_a_strange_mark_is_refused(raw: bytes) -> None:
     lake.put(PATH, raw)
     with pytest.raises(Halted, match="belongs to another installation"):
         check_lake(lake, "mine")
+
+
+def test_a_neighbour_who_marks_them_meanwhile_is_no_stranger() -> None:
+    store = manual_store(AMBIENT)
+
+    class Raced(MemoryLake):
+        is_raced = False
+
+        def read(self, path: str, size_bytes_max: int = READ_BYTES_MAX) -> bytes | None:
+            if not self.is_raced:
+                self.is_raced = True
+                check_mark(store, self, AMBIENT)
+            return super().read(path, size_bytes_max)
+
+    lake = Raced()
+    assert check_mark(store, lake, AMBIENT) == json.loads(lake.files()[PATH])["id"]
