@@ -668,7 +668,7 @@ def test_what_the_demo_kept_can_be_looked_at_with_the_commands_it_prints(
 
 
 def test_the_demo_in_memory_is_refused_with_the_reason() -> None:
-    done = headgate("demo", "--store", "memory:x")
+    done = headgate("doctor", "fleet", "--store", "memory:x")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "invalid: memory: lives in one process" in done.stderr
