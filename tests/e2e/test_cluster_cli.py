@@ -23,6 +23,7 @@ from headgate.app import Equipment, Place, joined_node
 from headgate.cluster import Order, worker
 from headgate.cluster import session as sessions
 from headgate.cluster.duties import NodeSettings
+from headgate.cluster.session import EXPIRED, STOOD_STILL
 from headgate.cluster.tasks import new_task, task_key
 from headgate.status import ClusterStatus, read_status
 from headgate.store.codec import body_of, parse
@@ -214,7 +215,8 @@ def test_g5_a_node_killed_in_the_middle_loses_and_doubles_nothing(fleet: Fleet) 
     assert find_faults(fleet.feed, progress) == []
     assert {step.node for done in progress for step in done.steps} == {"one", "two"}
     assert any(done.steps[-1].epoch > done.steps[0].epoch for done in progress)
-    assert 'why="it was not renewed in time"' in fleet.said("two")
+    # Both are true of a killed node, at the same moment: which is seen first, chance decides.
+    assert any(f'node=one why="{why}"' in fleet.said("two") for why in (EXPIRED, STOOD_STILL))
 
 
 def test_inv3_a_node_that_sleeps_past_its_session_does_nothing_twice(fleet: Fleet) -> None:
