@@ -20,6 +20,7 @@ class Digests:
     def __init__(self) -> None:
         self._memo = Memo()
         self.known = self._memo.facts  # without reading it
+        self.keep = self._memo.put
 
     def moved(self, before: os.stat_result, look: Callable[[], os.stat_result]) -> None:
         """By us, and maybe by somebody else since: then it is read again."""

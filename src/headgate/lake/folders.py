@@ -142,14 +142,9 @@ class Folders:
                     os.fsync(handle)
                 finally:
                     os.close(handle)
-                self.mark_settled([found])
-
-    def mark_settled(self, folders: Iterable[str]) -> None:
-        """Their names, and those of all folders above, are known to be on disk."""
-        for folder in folders:
-            while folder:
-                self._lasting.keep(self.place(folder))
-                folder = folder_of(folder)
+                while found:
+                    self._lasting.keep(self.place(found))
+                    found = folder_of(found)
 
     def _nearest(self, folder: str) -> tuple[str, int]:
         """Of a folder that is gone, the one above: there its name went."""

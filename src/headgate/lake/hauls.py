@@ -14,10 +14,10 @@ from headgate.errors import Corrupt, OutcomeUnknown, Unavailable
 from headgate.lake import FileFacts, Move
 from headgate.lake.digests import Digests
 from headgate.lake.folders import Folders, Opened
-from headgate.lake.memo import is_same_content
 from headgate.lake.moves import move_new
+from headgate.lake.syscalls import rename_new
 
-LEFT_MAX = 5_000  # names that a folder may still have to be worth listing
+LISTED_MAX = 5_000  # names that a folder may have to be worth listing
 _IN_THE_WAY = (OSError, Corrupt, OutcomeUnknown, Unavailable)
 
 
@@ -25,7 +25,7 @@ def haul(
     moves: Sequence[Move], folders: Folders, digests: Digests, ambient: Ambient
 ) -> tuple[bool, ...]:
     """Of each, whether it is certainly done."""
-    moved: list[tuple[int, os.stat_result | None]] = []  # None: must be read again
+    moved: list[tuple[int, str, str, str, str, int | None]] = []
     with Opened(folders) as sources, Opened(folders, is_made=True) as targets:
         for index, move in enumerate(moves):
             from_folder, _, name = move.staged.rpartition("/")
@@ -38,27 +38,33 @@ def haul(
                 if facts.checksum != move.checksum or facts.size_bytes != move.size_bytes:
                     continue
                 target = targets.handle(to_folder)
-                move_new(source, name, target, new_name, move.published, ambient)
+                if not rename_new(source, name, target, new_name):
+                    move_new(source, name, target, new_name, move.published, ambient)
             except _IN_THE_WAY:
                 continue
-            moved.append((index, before if known else None))
+            inode = before.st_ino if known else None  # None: must be read again
+            moved.append((index, from_folder, name, to_folder, new_name, inode))
     # Opened anew: what counts is where a path leads now.
     done = [False] * len(moves)
-    with Opened(folders) as sources, Opened(folders) as targets:
-        left: dict[str, frozenset[str] | None] = {}
-        for index, seen in moved:
-            move = moves[index]
-            try:
-                if not _is_gone(move.staged, sources, left, folders):
-                    continue
-                if seen is not None:
-                    done[index] = is_same_content(targets.look(move.published), seen)
-                else:
-                    facts = _read(move.published, targets, digests)
-                    done[index] = facts == FileFacts(move.size_bytes, move.checksum)
-            except _IN_THE_WAY:
+    left, there = _Listed(folders), _Listed(folders)
+    for index, from_folder, name, to_folder, new_name, inode in moved:
+        try:
+            if left.inode(from_folder, name) is not None:
                 continue
+            if inode is not None:
+                done[index] = there.inode(to_folder, new_name) == inode
+            else:
+                done[index] = _is_as_it_should(moves[index], folders, digests)
+        except _IN_THE_WAY:
+            continue
     return tuple(done)
+
+
+def _is_as_it_should(move: Move, folders: Folders, digests: Digests) -> bool:
+    """Raises OSError, Corrupt, Unavailable."""
+    with Opened(folders) as targets:
+        facts = _read(move.published, targets, digests)
+    return facts == FileFacts(move.size_bytes, move.checksum)
 
 
 def _read(path: str, opened: Opened, digests: Digests) -> FileFacts:
@@ -70,32 +76,35 @@ def _read(path: str, opened: Opened, digests: Digests) -> FileFacts:
         os.close(handle)
 
 
-def _is_gone(
-    path: str, sources: Opened, left: dict[str, frozenset[str] | None], folders: Folders
-) -> bool:
-    """Raises OSError."""
-    folder, _, name = path.rpartition("/")
-    if folder not in left:
-        left[folder] = _names_in(folder, folders)
-    names = left[folder]
-    if names is not None:
-        return name not in names
-    try:
-        sources.look(path)
-    except FileNotFoundError:
-        return True
-    return False
+class _Listed:
+    """What has which name, asked of whole folders where that takes less time."""
 
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+        self._inodes: dict[str, dict[str, int] | None] = {}  # None: too many names
 
-def _names_in(folder: str, folders: Folders) -> frozenset[str] | None:
-    """None: they are too many. Raises OSError."""
-    try:
-        handle = folders.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return frozenset()
-    try:
-        with os.scandir(handle) as found:
-            names = frozenset(entry.name for entry in islice(found, LEFT_MAX + 1))
-    finally:
-        os.close(handle)
-    return names if len(names) <= LEFT_MAX else None
+    def inode(self, folder: str, name: str) -> int | None:
+        """None: there is nothing. Raises OSError."""
+        if folder not in self._inodes:
+            self._inodes[folder] = self._list(folder)
+        listed = self._inodes[folder]
+        if listed is not None:
+            return listed.get(name)
+        try:
+            with self._folders.holding(f"{folder}/{name}") as (handle, _):
+                return os.stat(name, dir_fd=handle, follow_symlinks=False).st_ino
+        except FileNotFoundError:
+            return None
+
+    def _list(self, folder: str) -> dict[str, int] | None:
+        """Raises OSError."""
+        try:
+            handle = self._folders.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return {}
+        try:
+            with os.scandir(handle) as found:
+                listed = {entry.name: entry.inode() for entry in islice(found, LISTED_MAX + 1)}
+        finally:
+            os.close(handle)
+        return listed if len(listed) <= LISTED_MAX else None

@@ -15,7 +15,7 @@ machine's.
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from headgate.lake import FileFacts
@@ -45,7 +45,7 @@ class Memo:
         """These bytes were read between two looks that both found this, after `now_ns` by the
         disk's clock, if that is known."""
         if is_settled(found, now_ns):
-            self._put(found, facts)
+            self.put([(found, facts)])
 
     def moved(self, before: os.stat_result, after: Callable[[], os.stat_result]) -> None:
         """The file was moved by us between the two looks; the second is asked for if it matters."""
@@ -54,15 +54,17 @@ class Memo:
             return
         found = after()
         if is_same_content(found, before):
-            self._put(found, facts)
+            self.put([(found, facts)])
 
-    def _put(self, found: os.stat_result, facts: FileFacts) -> None:
-        inode = (found.st_dev, found.st_ino)
+    def put(self, read: Iterable[tuple[os.stat_result, FileFacts]]) -> None:
+        """Each of them was settled before it was read."""
         with self._alone:
-            self._seen.pop(inode, None)
-            if len(self._seen) >= self._entries_max:
-                del self._seen[next(iter(self._seen))]  # the oldest
-            self._seen[inode] = (stamps(found), facts)
+            for found, facts in read:
+                inode = (found.st_dev, found.st_ino)
+                self._seen.pop(inode, None)
+                if len(self._seen) >= self._entries_max:
+                    del self._seen[next(iter(self._seen))]  # the oldest
+                self._seen[inode] = (stamps(found), facts)
 
 
 def stamps(found: os.stat_result) -> Stamps:
@@ -84,19 +86,23 @@ class DiskClock:
     def __init__(self) -> None:
         self._touched: dict[int, int] = {}  # by device
 
-    def settled(self, handle: int, found: os.stat_result) -> tuple[os.stat_result, int]:
-        """Before it is read: how it is found then, and a time before that; 0: not known. Moves the
-        `ctime` of a file that is not settled, and nothing else, if this user may."""
-        now_ns = self._touched.get(found.st_dev, 0)
-        if is_settled(found, now_ns):
-            return found, now_ns
+    def ask(self, handle: int) -> int:
+        """Moves the `ctime` of this file, and nothing else, if this user may; 0: not known."""
         try:
-            os.fchmod(handle, stat.S_IMODE(found.st_mode))
-        except PermissionError:
-            return found, now_ns
+            os.fchmod(handle, stat.S_IMODE(os.fstat(handle).st_mode))
+        except OSError:  # not this user's file, or a disk without modes
+            return 0
         touched = os.fstat(handle)
         self._touched[touched.st_dev] = touched.st_ctime_ns
-        return touched, touched.st_ctime_ns
+        return touched.st_ctime_ns
+
+    def settled(self, handle: int, found: os.stat_result) -> tuple[os.stat_result, int]:
+        """Before it is read: how it is found then, and a time before that; 0: not known. Asks if
+        the file is not settled."""
+        now_ns = self._touched.get(found.st_dev, 0)
+        if is_settled(found, now_ns) or not self.ask(handle):
+            return found, now_ns
+        return os.fstat(handle), self._touched[found.st_dev]
 
 
 def is_same_content(one: os.stat_result, other: os.stat_result) -> bool:

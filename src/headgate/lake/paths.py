@@ -4,10 +4,11 @@ A path never begins or ends with `/`, has no empty name, no `.` and no `..`: it 
 and by itself it cannot leave the root. The root is the empty text, as a folder only.
 """
 
+import re
 from typing import Final
 
 from headgate.errors import Invalid
-from headgate.lake import LIST_MAX
+from headgate.lake import LIST_MAX, FileFacts
 
 NAME_BYTES_MAX: Final = 255  # where local disks and HDFS end
 PATH_BYTES_MAX: Final = 1_024  # where object stores end
@@ -15,7 +16,10 @@ PATH_BYTES_MAX: Final = 1_024  # where object stores end
 OURS: Final = "_headgate"
 STAGING: Final = f"{OURS}/staging"
 REMOVING: Final = f"{STAGING}/_removing"  # no stream has such a folder: names are escaped
-"""Where a file lies between losing its name and being gone; whatever stays there is nobody's."""
+"""Where a file lies between losing its name and being gone. Its name there says what was to be
+removed: what lies there and is just that is nobody's."""
+
+_REMOVED: Final = re.compile(rf"{REMOVING}/[^./]+\.(\d+)\.([^./]+)")
 
 
 def check_file(path: str) -> str:
@@ -90,6 +94,17 @@ def folder_of(path: str) -> str:
 
 def name_of(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+def removing_path(new_id: str, facts: FileFacts) -> str:
+    """Where exactly this file lies while it is being removed."""
+    return f"{REMOVING}/{new_id}.{facts.size_bytes}.{facts.checksum}"
+
+
+def removed_facts(path: str) -> FileFacts | None:
+    """What was to be removed there; None: nobody said so."""
+    found = _REMOVED.fullmatch(path)
+    return None if found is None else FileFacts(int(found[1]), found[2])
 
 
 def _refusal(path: str, reason: str) -> Invalid:

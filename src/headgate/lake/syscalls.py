@@ -22,6 +22,19 @@ _RENAME_NOREPLACE = 1
 _MISSING = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 _SYNCFS_TELLS_SINCE = (5, 8)  # before, syncfs kept a failed write to itself
 
+# Others, those in user space for one, answer syncfs without doing anything.
+_SYNCED_AS_A_WHOLE = frozenset(
+    {
+        0xEF53,  # ext2, ext3, ext4
+        0x58465342,  # xfs
+        0x9123683E,  # btrfs
+        0xF2F52010,  # f2fs
+        0x2FC12FC1,  # zfs
+        0x01021994,  # tmpfs
+        0x794C7630,  # overlayfs, which asks the disk above
+    }
+)
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _renameat2 = getattr(_libc, "renameat2", None)
@@ -118,7 +131,11 @@ class WholeDisk:
         self._alone = threading.Lock()
         self._failures = 0
         self.device = os.fstat(self._handle).st_dev
-        self.is_reliable = hasattr(_libc, "syncfs") and _kernel() >= _SYNCFS_TELLS_SINCE
+        self.is_reliable = (
+            hasattr(_libc, "syncfs")
+            and _kernel() >= _SYNCFS_TELLS_SINCE
+            and _kind_of_disk(self._handle) in _SYNCED_AS_A_WHOLE
+        )
 
     @property
     def failures(self) -> int:
@@ -131,7 +148,10 @@ class WholeDisk:
             try:
                 sync_whole(self._handle)
             except OSError:
+                # What failed was told to this handle, for whoever wrote it and when: from now on
+                # each file is asked for itself.
                 self._failures += 1
+                self.is_reliable = False
                 raise
             if self._failures != failures_before:
                 # Told once: to another thread, of what may have been this one's.
@@ -142,6 +162,12 @@ def sync_whole(handle: int) -> None:
     """The file system that this handle is on. Raises OSError."""
     if _libc.syncfs(handle) != 0:
         raise _failure("")
+
+
+def _kind_of_disk(handle: int) -> int:
+    """The magic number of its file system; 0: nobody knows."""
+    answer = (ctypes.c_long * 64)()  # more than a `struct statfs`, which begins with it
+    return 0 if _libc.fstatfs(handle, answer) != 0 else answer[0] & 0xFFFFFFFF
 
 
 def _kernel() -> tuple[int, ...]:
