@@ -11,11 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import RetriesExceeded, SparkRuntimeException, UnknownException
 
 from headgate.engine import EventTime, InputFile, Job, ShardInput, SparkSettings
 from headgate.engine.failure import JobFailed
+from headgate.engine.gateway.spark import is_gone, quieted, start
 from headgate.engine.spark import SparkEngine
-from headgate.errors import Invalid
+from headgate.errors import Invalid, Unavailable
 from headgate.sources.spark import FilesReader
 from headgate.testing.racing import PATIENCE_S, in_background
 from tests.spark import (
@@ -60,6 +62,28 @@ def test_e1_every_line_is_one_row_with_its_number(bench: Bench) -> None:
     ]
     assert all(json.loads(row["value"])["n"] == row["line"] - 1 for row in rows)
     assert {row["partition"] for row in rows} == {"lane-0"}
+
+
+def test_e1_a_file_larger_than_a_usual_split_has_each_of_its_lines_once(bench: Bench) -> None:
+    """Spark would split it at 128 MB, and both halves would count their lines from one."""
+    count, filling = 140_000, "x" * 960
+    file = bench.file(
+        "large.json", "".join(f'{{"at":{AT_MS},"x":"{n}{filling}"}}\n' for n in range(count))
+    )
+    assert file.stat().st_size > 134_217_728
+
+    staged = bench.engine.stage(
+        Job(shape(), bench.folder(), (ShardInput("0-1", inputs(file), {}),))
+    )
+
+    (tally,) = staged.tallies
+    assert (tally.rows, tally.line_min, tally.line_max) == (count, 1, count)
+    found = list[int]()
+    for one in staged.files:
+        rows = pq.ParquetFile(bench.lake / one.path).read(columns=["_headgate.line"])
+        found += [row["_headgate"]["line"] for row in rows.to_pylist()]
+    assert len(found) == count
+    assert len(set(found)) == count
 
 
 def test_e4_files_tallies_and_footers_agree(bench: Bench) -> None:
@@ -234,7 +258,7 @@ def test_shards_of_one_job_have_folders_of_their_own(bench: Bench) -> None:
         ("1-7", "dead", "lane-1"),
     ]
     for file in bench.staged.files:
-        assert file.path.startswith(f"{job.folder}/shard={file.label}/kind={file.kind}/")
+        assert file.path.startswith(f"{job.folder}/shard={file.label}/headgate_kind={file.kind}/")
 
 
 def test_e3_the_same_inputs_give_the_same_rows(bench: Bench) -> None:
@@ -291,6 +315,13 @@ def test_text_by_a_regular_expression(bench: Bench) -> None:
     assert bench.staged.tallies[0].event_ms_max == AT_MS + 1_000
 
 
+def test_a_tally_says_between_which_event_times_its_records_are(bench: Bench) -> None:
+    times = (AT_MS + 700, AT_MS + 5, AT_MS + 90)
+    bench.stage(bench.file("a.json", "".join(f'{{"at":{at}}}\n' for at in times)))
+    (tally,) = bench.staged.tallies
+    assert (tally.event_ms_min, tally.event_ms_max) == (AT_MS + 5, AT_MS + 700)
+
+
 @pytest.mark.parametrize(
     ("how", "value", "wanted_ms"),
     [
@@ -341,6 +372,25 @@ def test_parquet_keeps_its_columns(bench: Bench, tmp_path: Path) -> None:
     assert bench.kinds() == {"data": 2, "dead": 1}
     rows = bench.stage(file, format="parquet", event_time=EventTime("column", "at"), land_as="json")
     assert [row["kind"] for row in rows] == ["data", "dead", "data"]
+
+
+def test_columns_of_a_source_that_are_called_like_ours_are_kept_or_refused(
+    bench: Bench, tmp_path: Path
+) -> None:
+    def written(name: str) -> Path:
+        file = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"at": [AT_MS], name: ["theirs"]}), file)
+        return file
+
+    at = EventTime("column", "at")
+    for name in ("kind", "hour", "label", "partition"):
+        bench.stage(written(name), format="parquet", event_time=at)
+        (file,) = bench.staged.files
+        landed = pq.ParquetFile(bench.lake / file.path).read()
+        assert landed.column(name).to_pylist() == ["theirs"]
+    for name in ("Shard", "headgate_hour"):
+        with pytest.raises(Invalid, match=f"have a column {name}, which is ours"):
+            bench.stage(written(name), format="parquet", event_time=at)
 
 
 @pytest.mark.parametrize("land_as", ["parquet", "json"])
@@ -466,3 +516,80 @@ def test_a_killed_java_process_costs_one_job_only(tmp_path: Path) -> None:
     assert said[0] == "1", told.stderr
     assert said[1].startswith("unavailable: stream orders: "), told.stderr
     assert said[2:] == ["1"], told.stderr
+
+
+def test_a_node_without_java_waits_and_does_not_blame_the_shard(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.stage(bench.file("a.json", lines(record(AT_MS))))  # others go on with theirs
+    monkeypatch.setattr("pyspark.sql.SparkSession._instantiatedSession", None)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+
+    with pytest.raises(
+        Unavailable, match=r"no java was found in JAVA_HOME=/nowhere.*unset JAVA_HOME"
+    ):
+        start(SparkSettings())
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (SparkRuntimeException("[INVALID_HANDLE.SESSION_NOT_FOUND] the handle is invalid"), True),
+        (RetriesExceeded("knocked in vain"), True),
+        (UnknownException("Job 3 cancelled because SparkContext was shut down"), True),
+        (UnknownException("Cannot call methods on a stopped SparkContext."), True),
+        (ConnectionRefusedError("nobody is there"), True),
+        (SparkRuntimeException("[CAST_INVALID_INPUT] the value 'x' is no number"), False),
+    ],
+)
+def test_a_session_that_is_lost_is_told_from_a_job_that_fails(
+    error: Exception, expected: bool
+) -> None:
+    assert is_gone(error) is expected
+
+
+def test_a_remote_that_is_no_connect_server_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"sc://HOST:PORT; next: correct it, or leave it out"):
+        SparkEngine(SparkSettings(remote="local[1]"), f"file://{tmp_path}", {})
+
+
+def test_spark_logs_as_usual_for_whoever_sets_a_level_or_a_file() -> None:
+    options = "spark.driver.extraJavaOptions"
+    ours = quieted({options: "-Xss4m"})[options]
+    assert ours.startswith("-Dlog4j2.configurationFile=file:///")
+    assert ours.endswith("/log4j2.properties -Xss4m")
+    for theirs in ({"spark.log.level": "INFO"}, {options: "-Dlog4j2.configurationFile=x"}):
+        assert quieted(theirs) == theirs
+
+
+CUT_OFF = """
+import gzip, sys
+from pathlib import Path
+from headgate.engine import SparkSettings
+from headgate.engine.failure import JobFailed
+from headgate.engine.spark import SparkEngine
+from headgate.sources.spark import FilesReader
+from tests.spark import Bench, AT_MS
+
+place = Path(sys.argv[1])
+engine = SparkEngine(SparkSettings(master="local[1]"), f"file://{place}", {"files": FilesReader()})
+bench = Bench(engine, place, place / "in")
+packed = gzip.compress(b"".join(b'{"at":%d}\\n' % (AT_MS + n) for n in range(9_000)))
+try:
+    bench.stage(bench.file("a b.json.gz", packed[:-100]))
+except JobFailed as error:
+    print(error, flush=True)
+engine.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_file_that_is_cut_off_is_named_and_java_has_no_pages_to_say(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", CUT_OFF, str(tmp_path)],
+        capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[2], check=False,
+    )  # fmt: skip
+    place = f"{tmp_path}/in/a b.json.gz"
+    assert f"the Spark job failed: {place} is cut off (EOFException: " in told.stdout, told.stderr
+    assert told.stdout.endswith(f"or go without it: rm '{place}'\n")
+    assert [line for line in told.stderr.splitlines() if "incubator" not in line] == []

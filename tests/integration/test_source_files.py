@@ -3,6 +3,7 @@
 import gzip
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,27 @@ def test_a_name_that_is_no_text_is_left_alone(sources: Sources, incoming: Path) 
     assert "UTF-8" in source.unreadable[0]
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{}\n", "its name says gzip, and it is none"),
+        (gzip.compress(b"{}\n")[:10], "is cut off or damaged"),
+    ],
+    ids=["plain", "cut off"],
+)
+def test_what_is_named_gz_and_is_none_is_named_with_the_next_command(
+    sources: Sources, incoming: Path, content: bytes, words: str
+) -> None:
+    (incoming / "a b.json.gz").write_bytes(content)
+    source = sources.open(1)
+
+    found = source.look({})
+
+    assert (found.files, found.unfinished, found.unreadable) == (0, 0, 1)
+    assert found.why.startswith(f"{incoming}/a b.json.gz: {words}")
+    assert found.why.endswith(f"or go without it: rm '{incoming}/a b.json.gz'")
+
+
 def test_a_folder_mounted_on_several_nodes_is_read_by_whichever_holds_the_lane(
     sources: Sources, incoming: Path
 ) -> None:
@@ -153,7 +175,7 @@ def test_the_first_line_also_of_gzip(incoming: Path, folder: LocalFolder) -> Non
     assert folder.head("a.csv") == folder.head("b.csv.gz") == b"at,id"
     assert len(folder.head("e.csv")) == 1_000_000
     for name in ("c.csv.gz", "d.csv.gz"):
-        with pytest.raises(Invalid, match="not gzip"):
+        with pytest.raises(Invalid, match=r"says gzip, and it is none|is cut off or damaged"):
             folder.head(name)
     with pytest.raises(Unavailable):
         folder.head("none.csv")
@@ -286,6 +308,42 @@ def test_put_to_another_file_system_is_whole_or_not_there(
     assert target.stat().st_mtime_ns == entry.mtime_ns
     assert [path.name for path in target.parent.iterdir()] == ["a.json"]
     folder.close_drawer(".headgate-x")
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_what_is_moved_to_another_disk_lasts_there_before_it_goes_here(
+    incoming: Path, folder: LocalFolder, is_interrupted: bool
+) -> None:
+    in_drawer(incoming, folder)
+    done: list[str] = []
+    fsync, unlink = os.fsync, os.unlink
+
+    def synced(handle: int) -> None:
+        done.append(os.path.relpath(os.readlink(f"/proc/self/fd/{handle}"), disk))
+        fsync(handle)
+
+    def unlinked(path: str) -> None:
+        if path.endswith(".headgate-x/0"):
+            if is_interrupted and "killed" not in done:
+                done[:] = ["killed"]
+                raise Killed
+            done.append("gone here")
+        unlink(path)
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as disk:
+        assert os.stat(disk).st_dev != incoming.stat().st_dev
+        with patch.object(os, "fsync", synced), patch.object(os, "unlink", unlinked):
+            if is_interrupted:  # everything is done, and perhaps not on disk
+                with pytest.raises(Killed):
+                    folder.put(".headgate-x", "0", f"{disk}/2026/11/a.json")
+            folder.put(".headgate-x", "0", f"{disk}/2026/11/a.json")
+        assert Path(f"{disk}/2026/11/a.json").read_bytes() == b"{}\n"
+    before = done[: done.index("gone here")]
+    if is_interrupted:
+        assert before == ["killed", "2026/11", "2026", ".", ".."]
+    else:
+        assert before[0].startswith("2026/11/.0"), "the file before its name"
+        assert before[1:] == ["2026/11", "2026", ".", ".."]
 
 
 def test_put_interrupted_between_its_two_halves_ends_the_same(

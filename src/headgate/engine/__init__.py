@@ -1,6 +1,6 @@
 """The engine: moves records into staged files, and says what it staged. In earnest that is Spark.
 
-    inputs of one or more shards ── stage(): one job ──▶ <folder>/shard=…/kind=…/hour=…/…
+    inputs of one or more shards ── stage(): one job ──▶ <folder>/shard=…/…
 
 The engine does not know what a commit is. A job writes only below its own folder, which nobody else
 has; a job that failed leaves rubbish there and nothing else. Values only: a simulation has another
@@ -100,6 +100,7 @@ class Tally:
     line_min: int
     line_max: int
     event_ms_max: int | None  # the latest event time, each clamped to its arrival
+    event_ms_min: int | None = None  # the earliest, as it stands in the record
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
-"""Causes: the one line that matters in a page of Java's stack trace."""
+"""Causes: the one line that matters in a page of Java's stack trace, and the file it is about."""
 
 import re
+from shlex import quote
+
+from headgate.engine.addresses import path_of
 
 CAUSE_MAX = 400  # characters
 
@@ -10,11 +13,33 @@ _OF_FILES = ("PATH_ALREADY_EXISTS", "PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 _CLASS = re.compile(r"^(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")
 _FRAME = re.compile(r"^\s*(?:at |\.\.\. \d+ more)")
 _CAUSED = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
+_FILE = re.compile(r"\[FAILED_READ_FILE[\w.]*\] \D*? reading file (?P<url>file:\S+)\.(?:\s|$)")
+_CUT_OFF = ("Unexpected end of input stream", "Unexpected end of ZLIB input stream")
+_DAMAGED = (
+    *_CUT_OFF, "not in gzip format", "incorrect header check", "incorrect data check",
+    "invalid block type", "is not a Parquet file", "corrupted", "corrupt",
+)  # fmt: skip
 _TASK = re.compile(r"Lost task .*?: (?P<what>.+)")
 
 
 def short_cause(talk: str) -> str:
-    """The root of it, on one line, without class names of packages."""
+    """The root of it, on one line; if it is about an input file, which one, and what to do."""
+    root = _root(talk)
+    found = _FILE.search(talk)
+    if found is None:
+        return root
+    path = path_of(found["url"])
+    if "/_headgate/staging/" in path or not any(words in root for words in _DAMAGED):
+        return f"{path} cannot be read ({root})"  # and is not to blame for that
+    what = "is cut off" if any(words in root for words in _CUT_OFF) else "cannot be read"
+    return (
+        f"{path} {what} ({root}); first: put a whole one into its place, or go without it: "
+        f"rm {quote(path)}"
+    )
+
+
+def _root(talk: str) -> str:
+    """Without class names of packages."""
     causes = _CAUSED.findall(talk)
     line = causes[-1] if causes else _first(talk)
     lost = _TASK.search(line)

@@ -1,6 +1,6 @@
 """Spark: the engine in earnest. One session, started when the first job comes.
 
-    stage(): reader ── lines ──▶ verdict ──▶ <folder>/shard=…/kind=…/hour=… ──▶ counted again
+    stage(): reader ── lines ──▶ verdict ──▶ <folder>/shard=…/… ──▶ counted again
 
 A job is one write into a folder of its own, and one look at what was written. There is no Python
 per record, and nothing that Spark Connect does not have.
@@ -10,7 +10,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 TASKS_UNSHUFFLED_MAX: Final = 4  # each writes a file of its own for an hour
 
 _KINDS: Final[Mapping[str, Kind]] = {"data": "data", "late": "late", "dead": "dead", "skip": "skip"}
-_FOLDERS: Final = ("shard", "kind", "hour")
+_FOLDERS: Final = ("shard", "headgate_kind", "headgate_hour")  # no column of a source
 
 
 class Reader(Protocol):
@@ -91,8 +91,8 @@ class SparkEngine:
             described(session, self._settings, f"headgate: land {shape.stream}"),
         ):
             judged = _judged(shape, reader.frame(session, job))
-            rows = _laid_out(shape, judged, size_bytes, self._cores(session))
-            _write(shape, rows, to_write(f"{self._root}/{job.folder}"))
+            rows = _laid_out(job, judged, size_bytes, self._cores(session))
+            _write(job, rows, f"{self._root}/{job.folder}")
             return _counted(session, job, rows.schema, self._root)
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class SparkEngine:
             if is_gone(error):
                 self._forget(session)
                 raise Unavailable(
-                    f"{what}: its Java process is gone ({cause}), nothing was landed; next: try "
+                    f"{what}: its session is gone ({cause}), nothing was landed; next: try "
                     "again, another one is started"
                 ) from error
             if has_no_room(talk):
@@ -177,20 +177,29 @@ def _with_found(shape: Shape, frame: DataFrame) -> DataFrame:
     return frame.select(ours, *theirs).select("_headgate.*", found.alias("found"))
 
 
-def _laid_out(shape: Shape, judged: DataFrame, size_bytes: int, cores: int) -> DataFrame:
+def _laid_out(job: Job, judged: DataFrame, size_bytes: int, cores: int) -> DataFrame:
     """The rows as they are written: in few large files, however many files were read."""
-    own = _columns_of(judged) if shape.format.endswith("parquet") else ()
-    folders = ("label AS shard", "kind", "CAST(hour AS INT) AS hour")
-    rows = judged.selectExpr(*staged_rows.columns(shape, own), *folders)
+    own = _columns_of(judged) if job.shape.format.endswith("parquet") else ()
+    told = {"shard": "label", "headgate_kind": "kind", "headgate_hour": "CAST(hour AS INT)"}
+    folders = [f"{told[folder]} AS {folder}" for folder in _made_of_rows(job)]
+    rows = judged.selectExpr(*staged_rows.columns(job.shape, own), *folders)
     tasks = min(math.ceil(size_bytes / TARGET_BYTES), cores)
     if tasks <= TASKS_UNSHUFFLED_MAX:
         return rows.coalesce(tasks)  # cheaper than to send every row to the task of its hour
-    return rows.hint("rebalance", *[fn.col(folder) for folder in _FOLDERS])
+    return rows.hint("rebalance", *[fn.col(folder) for folder in _made_of_rows(job)])
 
 
-def _write(shape: Shape, rows: DataFrame, url: str) -> None:
-    writer = rows.write.mode("errorifexists").partitionBy(*_FOLDERS)
-    if shape.land_as == "parquet":
+def _made_of_rows(job: Job) -> tuple[str, ...]:
+    """Of one shard, one folder less is to be found out for every row."""
+    return _FOLDERS[1:] if len(job.inputs) == 1 else _FOLDERS
+
+
+def _write(job: Job, rows: DataFrame, folder: str) -> None:
+    if len(job.inputs) == 1:
+        folder = f"{folder}/shard={job.inputs[0].label}"
+    url = to_write(folder)
+    writer = rows.write.mode("error").partitionBy(*_made_of_rows(job))
+    if job.shape.land_as == "parquet":
         for column in staged_rows.ALL_DIFFERENT:  # a dictionary would be made and thrown away
             writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
         writer.option("compression", "zstd").parquet(url)
@@ -200,11 +209,10 @@ def _write(shape: Shape, rows: DataFrame, url: str) -> None:
 
 def _counted(session: SparkSession, job: Job, schema: StructType, root: str) -> Staged:
     """What is there now, from the files themselves."""
-    folder = f"{root}/{job.folder}"
-    files = _listed(folder)
+    files = _listed(f"{root}/{job.folder}")
     if not files:
         return Staged((), ())
-    tallies, rows_by_file = _tallied(session, job, schema, folder)
+    tallies, rows_by_file = _tallied(session, job, schema, root, files)
     is_parquet = job.shape.land_as == "parquet"
     staged = tuple(
         _staged(file, root, rows_of(file) if is_parquet else rows_by_file.get(file, 0))
@@ -219,35 +227,40 @@ def _counted(session: SparkSession, job: Job, schema: StructType, root: str) -> 
 
 
 def _tallied(
-    session: SparkSession, job: Job, schema: StructType, folder: str
+    session: SparkSession, job: Job, schema: StructType, root: str, files: Sequence[str]
 ) -> tuple[tuple[Tally, ...], dict[str, int]]:
     """By input file; and the rows of each staged file, if its format does not tell them."""
-    is_parquet = job.shape.land_as == "parquet"
+    folder, is_parquet = to_read(f"{root}/{job.folder}"), job.shape.land_as == "parquet"
     plain = [field for field in schema if field.name not in _FOLDERS]
     typed = StructType([*plain, *(StructField(folder, StringType()) for folder in _FOLDERS)])
     reader = session.read.schema(typed)
-    staged = (
-        reader.parquet(to_read(folder))
-        if is_parquet
-        else reader.option("lineSep", "\n").text(to_read(folder))
+    staged = reader.parquet(folder) if is_parquet else reader.option("lineSep", "\n").text(folder)
+    path = fn.lit("") if is_parquet else fn.col("_metadata.file_path")
+    whole = staged_rows.HEADGATE if is_parquet else "value"
+    staged = staged.select(
+        whole, "shard", fn.col("headgate_kind").alias("kind"), path.alias("path")
     )
-    rows = _identified(job.shape, staged).withColumn(
-        "path", fn.lit("") if is_parquet else fn.col("_metadata.file_path")
-    )
+    for column, of in (("shard", "shard"), ("kind", "headgate_kind")):
+        values = {_place(file)[of] for file in files}
+        if len(values) == 1:  # as for most: then rows need not be told apart by it
+            staged = staged.withColumn(column, fn.lit(*values))
+    rows = _identified(job.shape, staged)
     counted = rows.groupBy("path", "shard", "kind", "partition", "number").agg(
         fn.count("*").alias("rows"),
         fn.min("line").alias("line_min"),
         fn.max("line").alias("line_max"),
         fn.max("ms").alias("ms"),
+        fn.min("ms").alias("ms_min"),
     )
     tallies, by_file = dict[tuple[str, str, str, int], Tally](), dict[str, int]()
     for row in counted.collect():
         kind = _KINDS[row["kind"]]
         file = path_of(row["path"])
         by_file[file] = by_file.get(file, 0) + row["rows"]
+        has_time = kind in ("data", "late")
         one = Tally(
             row["shard"], row["partition"], row["number"], kind, row["rows"], row["line_min"],
-            row["line_max"], row["ms"] if kind in ("data", "late") else None,
+            row["line_max"], row["ms"] if has_time else None, row["ms_min"] if has_time else None,
         )  # fmt: skip
         key = (one.label, one.kind, one.partition, one.number)
         tallies[key] = _joined(tallies[key], one) if key in tallies else one
@@ -273,37 +286,50 @@ def _identified(shape: Shape, staged: DataFrame) -> DataFrame:
     if shape.land_as != "text":
         return found
     # A line of text does not say its event time: it is taken again from what was staged.
-    kept = found.withColumnRenamed("kind", "staged_kind").drop("hour")
+    kept = found.withColumnRenamed("kind", "staged_kind")
     return _judged(shape, kept).drop("kind").withColumnRenamed("staged_kind", "kind")
 
 
 def _joined(one: Tally, other: Tally) -> Tally:
-    moments = [t.event_ms_max for t in (one, other) if t.event_ms_max is not None]
+    latest = [t.event_ms_max for t in (one, other) if t.event_ms_max is not None]
+    earliest = [t.event_ms_min for t in (one, other) if t.event_ms_min is not None]
     return replace(
         one,
         rows=one.rows + other.rows,
         line_min=min(one.line_min, other.line_min),
         line_max=max(one.line_max, other.line_max),
-        event_ms_max=max(moments, default=None),
+        event_ms_max=max(latest, default=None),
+        event_ms_min=min(earliest, default=None),
     )
 
 
 def _staged(file: str, root: str, rows: int) -> StagedFile:
-    parts = dict(part.split("=", 1) for part in file.split("/")[-4:-1])
-    hour_ms = None if parts["hour"] == verdict.NO_HOUR else int(parts["hour"]) * HOUR_MS
+    place = _place(file)
+    hour = place["headgate_hour"]
+    hour_ms = None if hour == verdict.NO_HOUR else int(hour) * HOUR_MS
     path = os.path.relpath(file, root)
-    return StagedFile(path, unquote(parts["shard"]), _KINDS[parts["kind"]], hour_ms, rows)
+    return StagedFile(path, place["shard"], _KINDS[place["headgate_kind"]], hour_ms, rows)
+
+
+def _place(file: str) -> dict[str, str]:
+    """What the folders of a staged file say."""
+    told = (folder.split("=", 1) for folder in file.split("/")[-4:-1])
+    return {name: unquote(value) for name, value in told}
 
 
 def _listed(folder: str) -> list[str]:
-    """The data files that Spark wrote."""
+    """The data files that Spark wrote; what a task left behind that came to nothing is none."""
     found = [
         os.path.join(place, file)
         for place, _, files in os.walk(folder)
         for file in files
-        if not file.startswith(("_", "."))
+        if not any(name.startswith(("_", ".")) for name in _names(folder, place, file))
     ]
     return sorted(found)
+
+
+def _names(folder: str, place: str, file: str) -> list[str]:
+    return [*os.path.relpath(place, folder).split(os.sep), file] if place != folder else [file]
 
 
 def _columns_of(frame: DataFrame) -> tuple[str, ...]:

@@ -14,10 +14,11 @@ from typing import Final
 
 from headgate.engine import EventTime, Shape
 from headgate.engine.jsonpath import (
-    FLAT,
+    COMPACT,
     FLAT_BYTES_MAX,
     NESTED,
     NESTED_BYTES_MAX,
+    SPACED,
     Style,
     object_pattern,
     value_pattern,
@@ -38,6 +39,11 @@ REASONS: Final = (TOO_LONG, NOT_UTF8, BAD_JSON, BAD_CSV, NO_EVENT_TIME, BAD_EVEN
 SKIP: Final = "skip"  # in the place of a reason: no record at all
 NO_HOUR: Final = "__HIVE_DEFAULT_PARTITION__"  # what Spark names the folder of a null
 
+_QUICK: Final = (
+    ("glance", COMPACT, FLAT_BYTES_MAX),
+    ("look", SPACED, FLAT_BYTES_MAX),
+    ("quick", NESTED, NESTED_BYTES_MAX),
+)
 _PER_UNIT_MS: Final = {"ms": 1, "s": 1000}
 # What a cast to decimal takes in little time and memory: exponents are short.
 _NUMBER: Final = r"\A\s*[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,2})?\s*\z"
@@ -48,8 +54,7 @@ _ISO_8601: Final = r"\A\s*[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?\z"
 def before_event_time(shape: Shape) -> list[tuple[str, str]]:
     """Columns over `raw` and `line`, in this order."""
     fields = [("fields", _fields(shape))] if is_csv(shape) else []
-    quickly = [("glance", glance(shape)), ("quick", quick(shape))] if _is_json(shape) else []
-    return [*quickly, *fields, ("flaw", flaw(shape))]
+    return [*quickly(shape), *fields, ("flaw", flaw(shape))]
 
 
 def after_event_time(shape: Shape, spark_type: str) -> list[tuple[str, str]]:
@@ -62,20 +67,19 @@ def after_event_time(shape: Shape, spark_type: str) -> list[tuple[str, str]]:
     ]
 
 
-def glance(shape: Shape) -> str:
-    """Not empty only for a record that is proven to be well formed; if the event time is taken by
-    a JSON path, it is that value. Most records of most streams need no more than this."""
-    longest = min(shape.record_bytes_max, FLAT_BYTES_MAX)
-    is_short = f"octet_length(raw) <= {longest} AND is_valid_utf8(raw)"
-    return case([(is_short, _extract("raw", _pattern(shape, FLAT)))], "''")
-
-
-def quick(shape: Shape) -> str:
-    """The same, for records that took more than a glance."""
-    longest = min(shape.record_bytes_max, NESTED_BYTES_MAX)
-    is_short = f"octet_length(raw) <= {longest} AND is_valid_utf8(raw)"
-    nested = _extract("raw", _pattern(shape, NESTED))
-    return case([("glance <> ''", "glance"), (is_short, nested)], "''")
+def quickly(shape: Shape) -> list[tuple[str, str]]:
+    """Columns, the last of them `quick`: not empty only for a record that is proven to be well
+    formed; if the event time is taken by a JSON path, it is that value. Most records of most
+    streams need no more than the first."""
+    if not _is_json(shape):
+        return []
+    columns = list[tuple[str, str]]()
+    for column, style, longest in _QUICK:
+        is_short = f"octet_length(raw) <= {min(shape.record_bytes_max, longest)}"
+        found = (f"{is_short} AND is_valid_utf8(raw)", _extract("raw", _pattern(shape, style)))
+        earlier = [(f"{one} <> ''", one) for one, _ in columns[-1:]]
+        columns.append((column, case([*earlier, found], "''")))
+    return columns
 
 
 def flaw(shape: Shape) -> str:

@@ -58,6 +58,8 @@ class Waiting:
     size_bytes: int
     oldest_ms: int | None  # when the oldest of it was first seen
     unfinished: int = 0  # still being written, or too young
+    unreadable: int = 0  # complete, and yet not to be read: a person must look
+    why: str = ""  # of the first that is unreadable, with what to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Source(Protocol):
     C3  Ranges start where the position is and join without a hole; what is no longer there is a gap
         in the plan, with its reason.
     C4  Everything that is complete at the source gets into a range once, and only once.
-    C5  A partition is in ends_ms only if nothing of it was waiting, unfinished or too young; the
+    C5  A partition is in ends_ms only if nothing of it was waiting, unfinished or unreadable; the
         time was taken before that was looked at.
     C6  confirm() raises Conflict if what was planned is not what is there now.
     C7  settle() does what the settings say to exactly what was read, and to nothing else. Done

@@ -178,7 +178,7 @@ class FilesSource:
             self._folder.scan() if ident else (), self._books, rooms, wall_ns, started_ms
         )
         self._note_folder(ident, glance)
-        refused = [f"{path}: cannot be looked into; next: ls -ld it" for path in glance.blind]
+        refused = [self._blind(path) for path in glance.blind]
         for lane, found in glance.lanes.items():
             self._mark_lost(lane, number_of(positions, lane), found)
             is_complete = self._number(lane, found, refused)
@@ -245,6 +245,10 @@ class FilesSource:
             self._books[lane].number(shaped)
         return len(shaped) == len(found.new) and found.beyond_files == 0
 
+    def _blind(self, path: str) -> str:
+        place = self._folder.absolute(path)
+        return f"{place}: cannot be looked into; next: ls -ld {quote(place)}"
+
     def _warn(self, refused: Sequence[str]) -> None:
         for reason in sorted({*refused} - self._warned)[:UNREADABLE_SHOWN]:
             log.warning("source.file_cannot_be_read", extra={"reason": reason})
@@ -286,9 +290,9 @@ class FilesSource:
             size_bytes=sum(one.entry.size_bytes for one in unread)
             + sum(one.beyond_bytes for one in found),
             oldest_ms=min((one.arrival_ms for one in unread), default=None),
-            unfinished=glance.unfinished
-            + len(glance.blind)
-            + sum(one.young + one.refused for one in found),
+            unfinished=glance.unfinished + sum(one.young for one in found),
+            unreadable=len(glance.blind) + sum(one.refused for one in found),
+            why=next(iter(self.unreadable), ""),
         )
 
     def _candidates(self, lane: str, position: int, until: str | None) -> list[Candidate]:

@@ -32,6 +32,8 @@ class JoinedSource:
             sum(look.size_bytes for look in looks),
             min(oldest, default=None),
             sum(look.unfinished for look in looks),
+            sum(look.unreadable for look in looks),
+            next((look.why for look in looks if look.why), ""),
         )
 
     def plan(

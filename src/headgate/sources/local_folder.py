@@ -68,9 +68,16 @@ class LocalFolder:
         try:
             with gzip.open(place) if path.endswith(".gz") else open(place, "rb") as content:
                 return content.readline(size_bytes_max).rstrip(b"\r\n")
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except gzip.BadGzipFile as error:
+            renamed = f"mv -n {quote(place)} {quote(place.removesuffix('.gz'))}"
             raise Invalid(
-                f"{path}: is not gzip ({error}); next: rename it, or name it in `exclude`"
+                f"{place}: its name says gzip, and it is none; next: if it is plain, {renamed}; "
+                f"else put a whole one into its place, or go without it: rm {quote(place)}"
+            ) from error
+        except (EOFError, zlib.error) as error:
+            raise Invalid(
+                f"{place}: is cut off or damaged ({error}); next: put a whole one into its place, "
+                f"or go without it: rm {quote(place)}"
             ) from error
         except OSError as error:
             raise self._refusal(error, place) from error
@@ -98,20 +105,25 @@ class LocalFolder:
             if not os.path.lexists(source):
                 return
             os.makedirs(os.path.dirname(place), exist_ok=True)
+            is_copied = False
             try:
                 os.link(source, place)
             except FileExistsError as error:
                 if not _is_same(source, place):
                     raise Conflict(f"{place}: something else is there") from error
+                is_copied = not os.path.samefile(source, place)  # by somebody who was interrupted
             except FileNotFoundError:
                 return  # somebody else has put it meanwhile
             except OSError as error:
                 if error.errno == errno.EXDEV:
                     _copy(source, place, f".{name}{drawer}")
+                    is_copied = True
                 elif error.errno in _NO_LINKS:
                     _replace_own(source, place)
                 else:
                     raise
+            if is_copied:  # two disks: only what lasts on the other one may go here
+                _settle(os.path.dirname(place))
             with suppress(FileNotFoundError):
                 os.unlink(source)
 
@@ -204,6 +216,23 @@ def _copy(source: str, place: str, aside: str) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(copied)
+
+
+def _settle(folder: str) -> None:
+    """The names in it survive a power cut, and so does it: it may have been made just now."""
+    device = os.stat(folder).st_dev
+    above = ""
+    while folder != above and os.stat(folder).st_dev == device:  # ends at the root of its disk
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except PermissionError:
+            handle = -1  # whoever may not look into it has not made it
+        if handle >= 0:
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        above, folder = folder, os.path.dirname(folder)
 
 
 def _replace_own(source: str, place: str) -> None:

@@ -1,13 +1,14 @@
 """Shapes: what the files of one job must have in common, found out when a file gets its number.
 
-A file that cannot be read gets no number. It stays where it is, is counted as unfinished and named
-in the log: nothing is lost, no hour is called complete that it may belong to, and what comes
-after it is read.
+A file that cannot be read gets no number. It stays where it is, is counted as unreadable and named
+in the log and to people: nothing is lost, no hour is called complete that it may belong to, and
+what comes after it is read.
 """
 
 import csv
 from collections.abc import Callable
 from os.path import splitext
+from shlex import quote
 
 from headgate.errors import Corrupt, Invalid
 from headgate.sources import FilesSettings
@@ -31,31 +32,30 @@ def columns_of(
     settings: FilesSettings, folder: Folder, schema_of: SchemaOf, entry: Entry
 ) -> Columns:
     """Raises Invalid: this file cannot be read, and what to do about it."""
-    suffix = splitext(entry.path)[1]
+    suffix, place = splitext(entry.path)[1], folder.absolute(entry.path)
     try:
         entry.path.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise Invalid(f"{entry.path!r}: its name is not UTF-8; next: rename it") from error
-    if ":" in entry.path and _PATTERN_SIGNS & {*folder.absolute(entry.path)}:
+        raise Invalid(f"{place!r}: its name is not UTF-8; next: rename it") from error
+    if ":" in entry.path and _PATTERN_SIGNS & {*place}:
         raise Invalid(
-            f"{entry.path}: Spark cannot read a name with a colon and one of *?[]{{}}\\; next: "
-            "rename it"
+            f"{place}: Spark cannot read a name with a colon and one of *?[]{{}}\\; next: rename it"
         )
     if settings.format in ("json", "csv", "text"):
         if suffix != ".gz" and suffix.lower() in _PACKED:
             raise Invalid(
-                f"{entry.path}: {suffix} is not unpacked, only .gz is; next: unpack it under "
+                f"{place}: {suffix} is not unpacked, only .gz is; next: unpack it under "
                 "another name, or name it in `exclude`"
             )
         return _columns_of_text(settings, folder, entry)
     if settings.format == "parquet" and entry.size_bytes > 0:
         try:
-            return schema_of(folder.absolute(entry.path))
+            return schema_of(place)
         except Corrupt as error:
-            raise Invalid(str(error)) from error
+            raise Invalid(f"{error}; next: {_repair(place)}") from error
     folder.head(entry.path, 1)
     if settings.format == "dead":
-        return (suffix, *schema_of(folder.absolute(entry.path)))
+        return (suffix, *schema_of(place))
     return ()
 
 
@@ -63,15 +63,22 @@ def _columns_of_text(settings: FilesSettings, folder: Folder, entry: Entry) -> C
     if settings.format != "csv" or settings.columns or entry.size_bytes == 0:
         folder.head(entry.path, 1)
         return settings.columns if settings.format == "csv" else ()
-    return _names_of(folder.head(entry.path).decode("utf-8-sig", "replace"))
+    place = folder.absolute(entry.path)
+    return _names_of(place, folder.head(entry.path).decode("utf-8-sig", "replace"))
 
 
-def _names_of(line: str) -> Columns:
+def _repair(place: str) -> str:
+    return f"put a whole one into its place, or go without it: rm {quote(place)}"
+
+
+def _names_of(file: str, line: str) -> Columns:
     """As in the header; made different where they are missing or the same."""
     try:
         row = next(csv.reader([line]), [])
     except csv.Error as error:
-        raise Invalid(f"the header line is no csv: {error}") from error
+        raise Invalid(
+            f"{file}: its header line is no csv ({error}); next: {_repair(file)}"
+        ) from error
     names: list[str] = []
     for place, found in enumerate(row):
         name = found.strip() or f"_c{place}"

@@ -20,7 +20,8 @@ from headgate.engine.failure import JobFailed
 from headgate.engine.sql import name
 from headgate.errors import Invalid
 
-_TASK_BITS = 33  # of monotonically_increasing_id: below them the row in its task
+OURS = ("_headgate", "shard", "headgate_kind", "headgate_hour")  # columns of staged rows
+_ROW_IN_TASK = (1 << 33) - 1  # the bits of monotonically_increasing_id that say it
 _FACTS = (
     "path string, label string, partition string, number bigint, arrival_ms bigint, mark_ms bigint"
 )
@@ -53,8 +54,8 @@ def _of_lines(session: SparkSession, files: Planned) -> DataFrame:
             r"CASE WHEN endswith(value, '\r') THEN CAST(substring(CAST(value AS BINARY), 1, "
             r"octet_length(value) - 1) AS STRING) ELSE value END"
         ).alias("raw"),
-        fn.expr(f"monotonically_increasing_id() % {1 << _TASK_BITS}L + 1").alias("line"),
-        fn.col("_metadata.file_path").alias("path"),
+        fn.expr(f"(monotonically_increasing_id() & {_ROW_IN_TASK}L) + 1").alias("line"),
+        fn.input_file_name().alias("path"),  # `_metadata` would copy each line once more
     )
     return _told(session, counted, _facts(lines, files))
 
@@ -64,12 +65,14 @@ def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
     rows = session.read.option("recursiveFileLookup", "true").parquet(
         *[to_read(file.path) for _, file in files]
     )
-    kept = [column for column in rows.columns if column != "_headgate"]
-    if len(kept) < len(rows.columns) and not job.shape.format.startswith("dead-"):
+    is_dead = job.shape.format.startswith("dead-")
+    ours = [column for column in rows.columns if column.lower() in OURS]
+    if ours and not (is_dead and ours == ["_headgate"]):
         raise Invalid(
-            f"stream {job.shape.stream}: the files have a column _headgate, which is ours; next: "
+            f"stream {job.shape.stream}: the files have a column {ours[0]}, which is ours; next: "
             "rename it in the files, or land another folder"
         )
+    kept = [column for column in rows.columns if column not in ours]
     counted = rows.select(
         fn.struct(*[fn.col(name(column)) for column in kept]).alias("row"),
         (fn.col("_metadata.row_index") + 1).alias("line"),
@@ -136,12 +139,15 @@ def _told(session: SparkSession, rows: DataFrame, facts: list[dict[str, object]]
     table = session.range(1).select(
         fn.inline(fn.from_json(fn.lit(json.dumps(facts)), f"array<struct<{_struct(_FACTS)}>>"))
     )
-    joined = rows.join(fn.broadcast(table), "path", "left")
-    known_label = fn.expr(
-        "CASE WHEN label IS NULL THEN raise_error(concat(path, ': not planned')) ELSE label END"
+    # A whole number is found faster than a text, and the text is compared once it is found.
+    hashed = table.withColumnRenamed("path", "known").withColumn("hash", fn.xxhash64("known"))
+    joined = rows.withColumn("hash", fn.xxhash64("path")).join(fn.broadcast(hashed), "hash", "left")
+    # In the column that is always landed: one that nobody needs would not be looked at.
+    partition = fn.expr(
+        "CASE WHEN known = path THEN partition ELSE raise_error(concat(path, ': not planned')) END"
     )
     return joined.select(
-        *kept, known_label.alias("label"), "partition", "number", "arrival_ms", "mark_ms"
+        *kept, "label", partition.alias("partition"), "number", "arrival_ms", "mark_ms"
     )
 
 

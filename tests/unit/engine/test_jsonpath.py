@@ -18,7 +18,7 @@ def test_a_path_names_its_keys(path: str, keys: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "$", "at", ".at", "$.a[0]", "$.*", "$['*']", "$..at", "$.a b"]
+    "path", ["", "$", "at", ".at", "$.a[0]", "$.*", "$['*']", "$..at", "$.a b", "$['a\"b']"]
 )
 def test_what_leads_to_more_or_less_than_one_value_is_invalid(path: str) -> None:
     with pytest.raises(Invalid, match=r"\$\.at"):

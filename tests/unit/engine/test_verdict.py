@@ -34,4 +34,4 @@ def test_only_json_is_looked_at_quickly() -> None:
     names = [name for name, _ in verdict.before_event_time(shape("text", how))]
     assert names == ["flaw"]
     names = [name for name, _ in verdict.before_event_time(shape("json", how))]
-    assert names == ["glance", "quick", "flaw"]
+    assert names == ["glance", "look", "quick", "flaw"]

@@ -208,7 +208,9 @@ def test_what_cannot_be_read_holds_its_hour_and_nothing_else(
         world.plan()
     assert names(plan) == ["b.json"]
     assert plan.ends_ms == {}
-    assert world.source.look({}).unfinished == 2
+    waiting = world.source.look({})
+    assert (waiting.unfinished, waiting.unreadable) == (0, 2)
+    assert waiting.why == world.source.unreadable[0]
     assert [record.message for record in caplog.records] == ["source.file_cannot_be_read"] * 2
     assert "unpack it" in world.source.unreadable[0]
 

@@ -1,12 +1,19 @@
-"""Spark: a session by settings, started once; stopped, or buried if its Java process is gone."""
+"""Spark: a session by settings, started once; stopped, or buried if its Java process is gone.
+
+master   a driver in this process: local[…], or a cluster's like spark://host:7077
+remote   a session on a Spark Connect server; the driver, its jars and its memory are the server's
+"""
 
 import logging
 import os
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Final
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyspark
 from py4j.protocol import (  # type: ignore[import-untyped] # it has no types
@@ -14,14 +21,20 @@ from py4j.protocol import (  # type: ignore[import-untyped] # it has no types
     Py4JJavaError,
 )
 from pyspark.core.context import SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkImportError, RetriesExceeded
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from headgate.engine import SparkSettings
-from headgate.engine.causes import short_cause
+from headgate.engine.causes import has_no_room, short_cause
+from headgate.engine.failure import JobFailed
 from headgate.engine.java import require_java
 from headgate.engine.packages import coordinates
-from headgate.errors import Invalid, Unavailable
+from headgate.errors import HeadgateError, Invalid, Unavailable
+
+if TYPE_CHECKING:  # they need packages that only Connect does
+    from pyspark.sql.connect.client import SparkConnectClient
+    from pyspark.sql.connect.client.retries import RetryPolicy
 
 TARGET_BYTES: Final = 128_000_000  # of input for one task, and of a staged file
 
@@ -40,6 +53,8 @@ FIXED: Final = {
     "spark.sql.adaptive.enabled": "true",
     # Whoever reads the lake reads these; the older kind ends in the year 2262 for many.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Newer lines would make one task of parts that are to become one file each.
+    "spark.sql.unionOutputPartitioning": "false",
 }
 REFUSED: Final = frozenset({"spark.sql.files.maxPartitionNum"})
 _DEFAULTS: Final = {
@@ -53,15 +68,33 @@ _DEFAULTS_AT_START: Final = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
 }
+_LEVEL: Final = "spark.log.level"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_TALKERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # of pyspark itself
+_ONE_AT_A_TIME: Final = threading.Lock()
 _DRIVER_MEMORY: Final = "2g"  # a line of 50 MB is held several times on its way
+_REMOTE: Final = "sc://"
+_KNOCKS_MAX: Final = 5  # at a Connect server that does not answer: about ten seconds in all
+_KNOCK_MS_MAX: Final = 5_000
+_SESSION_LOST: Final = (
+    "INVALID_HANDLE.SESSION",  # a Connect server that was restarted
+    "SESSION_CHANGED",
+    "stopped SparkContext",  # a driver that lost its cluster, and gave up
+    "SparkContext was shut down",
+    "Master removed our application",
+)
 
 log = logging.getLogger(__name__)
 
 
 def check(settings: SparkSettings) -> None:
     """Raises Invalid."""
+    if settings.remote and not settings.remote.startswith(_REMOTE):
+        raise Invalid(
+            "spark remote: is no Spark Connect server, which is written sc://HOST:PORT; next: "
+            "correct it, or leave it out and set master"
+        )
     for key in REFUSED.intersection(settings.conf):
         raise Invalid(
             f"spark conf {key}: would put several files into one task, and lines would have no "
@@ -76,35 +109,24 @@ def check(settings: SparkSettings) -> None:
 
 
 def start(settings: SparkSettings, needs: tuple[str, ...] = ()) -> tuple[SparkSession, bool]:
-    """A session, and whether it was started here. Raises Invalid (Java), Unavailable."""
+    """A session, and whether it was started here. Raises Unavailable."""
     sql = {**_DEFAULTS, **settings.conf, **FIXED}
     if not settings.remote:
         there = SparkSession._instantiatedSession  # noqa: SLF001 - the public one is by thread
         if there is not None:  # of whoever uses us as a library: theirs to stop
             session = there.newSession()
-            for key, value in sql.items():
-                if key.startswith("spark.sql.") and session.conf.isModifiable(key):
-                    session.conf.set(key, value)
+            _set(session, sql)
             return session, False
-        require_java()
+        _require_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers start with another Python
-    at_start = {**_DEFAULTS_AT_START, **sql}
-    if settings.master.startswith("local"):
-        at_start.setdefault("spark.driver.memory", _DRIVER_MEMORY)
-    jars = coordinates(pyspark.__version__, needs, settings.packages)
-    if jars:
-        at_start["spark.jars.packages"] = ",".join(jars)
-    builder = SparkSession.builder
-    builder = (
-        builder.remote(settings.remote) if settings.remote else builder.master(settings.master)
-    )
-    for key, value in at_start.items():
-        builder = builder.config(key, value)
-    where = settings.remote or settings.master
+    where = "the Connect server" if settings.remote else settings.master  # its URL may have a token
     try:
-        session = builder.getOrCreate()
-        if not settings.remote:
-            session.sparkContext.setLogLevel(at_start["spark.log.level"])
+        session = _connected(settings, sql) if settings.remote else _driven(settings, sql, needs)
+    except PySparkImportError as error:
+        raise Unavailable(
+            f"Spark Connect needs Python packages that are missing: {short_cause(str(error))}; "
+            "nothing was read. Next: pip install 'headgate[connect]'"
+        ) from error
     except (PySparkException, Py4JError, OSError) as error:
         talk = talk_of(error)
         log.debug("spark.not_started", extra={"where": where, "trace": talk})
@@ -116,6 +138,70 @@ def start(settings: SparkSettings, needs: tuple[str, ...] = ()) -> tuple[SparkSe
     return session, True
 
 
+def _driven(
+    settings: SparkSettings, sql: Mapping[str, str], needs: tuple[str, ...]
+) -> SparkSession:
+    """By a driver of our own."""
+    at_start = quieted({**_DEFAULTS_AT_START, **sql})
+    if _LEVEL not in at_start:
+        for talker in _TALKERS:  # an error is raised, and told by who asked
+            PySparkLogger.getLogger(talker).setLevel(logging.CRITICAL + 1)
+    if settings.master.startswith("local"):
+        at_start.setdefault("spark.driver.memory", _DRIVER_MEMORY)
+    jars = coordinates(pyspark.__version__, needs, settings.packages)
+    if jars:
+        at_start["spark.jars.packages"] = ",".join(jars)
+    builder = SparkSession.builder.master(settings.master)
+    for key, value in at_start.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    if _LEVEL in at_start:
+        session.sparkContext.setLogLevel(at_start[_LEVEL])
+    return session
+
+
+def _connected(settings: SparkSettings, sql: Mapping[str, str]) -> SparkSession:
+    """On a server, and nobody else's: `getOrCreate` would share one, which somebody would stop."""
+    session: SparkSession = SparkSession.builder.remote(settings.remote).create()
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    # Its own default knocks for ten minutes, while a node that stops would wait for it.
+    _knock(session, [DefaultPolicy(max_retries=_KNOCKS_MAX, max_backoff=_KNOCK_MS_MAX)])
+    _set(session, sql)
+    return session
+
+
+def _knock(session: SparkSession, policies: "list[RetryPolicy]") -> None:
+    """How often at a Connect server that does not answer. Raises PySparkException: it is none."""
+    client: SparkConnectClient = cast(Any, session).client  # typed in a way that nobody can call
+    client.set_retry_policies(policies)
+
+
+def _set(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """What a session may set for itself; the rest was decided when its driver started."""
+    for key, value in conf.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
+
+
+def _require_java() -> None:
+    """Another node may have one. Raises Unavailable."""
+    try:
+        require_java()
+    except Invalid as error:
+        raise Unavailable(str(error)) from error
+
+
+def quieted(conf: Mapping[str, str]) -> dict[str, str]:
+    """With our own log settings for the Java process, unless a level or a file of somebody's own is
+    given: who failed is told by who asked, and not by every task in pages of Java. Pure."""
+    options = conf.get(_JAVA_OPTIONS, "")
+    if _LEVEL in conf or "log4j" in options:
+        return dict(conf)
+    place = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {**conf, _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={place} {options}".strip()}
+
+
 def stop(session: SparkSession) -> None:
     with warnings.catch_warnings(), suppress(Py4JError, PySparkException, OSError):
         warnings.simplefilter("ignore")  # of a Java process that is gone already
@@ -125,6 +211,8 @@ def stop(session: SparkSession) -> None:
 def bury(session: SparkSession) -> None:
     """Its Java process is gone. pyspark would hold on to it for ever, and has no public way to let
     go; `_jvm` is only emptied here, never asked."""
+    with suppress(PySparkException):  # a driver of our own has nobody to knock at
+        _knock(session, [])
     stop(session)
     if SparkContext._gateway is not None:  # noqa: SLF001
         with suppress(Py4JError, OSError):
@@ -138,8 +226,11 @@ def bury(session: SparkSession) -> None:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Whether this says that the Java process, or the way to it, is gone."""
-    return isinstance(error, OSError | Py4JError) and not isinstance(error, Py4JJavaError)
+    """Whether this says that the Java process, the session, or the way to it, is gone."""
+    if isinstance(error, PySparkException | Py4JJavaError):
+        told = talk_of(error)
+        return isinstance(error, RetriesExceeded) or any(one in told for one in _SESSION_LOST)
+    return isinstance(error, OSError | Py4JError)
 
 
 def talk_of(error: BaseException) -> str:
@@ -154,11 +245,81 @@ def talk_of(error: BaseException) -> str:
 def described(session: SparkSession, settings: SparkSettings, what: str) -> Iterator[None]:
     """Jobs of this thread are shown to people under this name."""
     if settings.remote:
-        session.addTag(what)
+        tag = what.replace(",", " ")  # which would part two tags
+        session.addTag(tag)
         try:
             yield
         finally:
-            session.removeTag(what)
+            session.removeTag(tag)
         return
     session.sparkContext.setJobGroup(what, what)
     yield
+
+
+class Sessions:
+    """For whoever moves rows now and then: each move has a session of its own, so that nothing that
+    one sets is seen by another."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        """Raises Invalid."""
+        check(settings)
+        self._settings = settings
+        self._alone = threading.Lock()
+        self._started: SparkSession | None = None  # here, and so to be stopped here
+
+    def close(self) -> None:
+        """Closing twice is fine."""
+        with self._alone:
+            session, self._started = self._started, None
+            if session is not None:
+                stop(session)
+
+    @contextmanager
+    def opened(self, what: str, unchanged: str, place: str) -> Iterator[SparkSession]:
+        """`unchanged`: what a failure means; `place`: where there may be no room. Raises
+        Unavailable, JobFailed, and what of ours is raised inside."""
+        with self._alone:
+            session, is_started_here = start(self._settings)
+            if is_started_here and not self._settings.remote:
+                self._started = session
+        try:
+            with self._let_go(session), described(session, self._settings, what):
+                yield session
+        except (HeadgateError, JobFailed):
+            raise
+        except (PySparkException, Py4JError, OSError) as error:
+            talk = talk_of(error)
+            cause = short_cause(talk)
+            log.debug("spark.failed", extra={"what": what, "trace": talk})
+            if is_gone(error):
+                with self._alone:
+                    self._started = None
+                    bury(session)
+                raise Unavailable(
+                    f"{what}: its session is gone ({cause}), {unchanged}; next: try again, "
+                    "another one is started"
+                ) from error
+            if has_no_room(talk):
+                raise Unavailable(
+                    f"{what}: {cause}, {unchanged}; next: df -h {quote(place)}"
+                ) from error
+            raise JobFailed(cause) from error
+
+    @contextmanager
+    def _let_go(self, session: SparkSession) -> Iterator[None]:
+        """Of a Connect server each move has a session, which the server keeps until it is told."""
+        try:
+            yield
+        finally:
+            if self._settings.remote:
+                stop(session)
+
+
+def data_files(folder: str) -> list[str]:
+    """Names of what Spark wrote there, without what is hidden. Raises JobFailed: somebody took the
+    folder away."""
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise JobFailed(f"{folder}: cannot be listed ({error.strerror})") from error
+    return sorted(name for name in names if not name.startswith(("_", ".")))
