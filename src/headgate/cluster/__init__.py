@@ -111,6 +111,9 @@ class Kind(Protocol):
     def start(self, assignment: "Assignment") -> "Work":
         """No effect yet. Raises Invalid (the payload)."""
 
+    def release_command(self, task: str) -> str:
+        """By which a person lets a task of this kind go on; the task as people see it."""
+
 
 class Assignment(Protocol):
     """What a work may know of the task it does. Every effect asks `check` first: each one, not each

@@ -21,6 +21,7 @@ import binascii
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from shlex import quote
 from typing import Literal, TypeAlias
 
 from headgate.cluster import Order
@@ -109,6 +110,11 @@ def key_of_shown(name: str) -> str:
     return task_key(feed, int(number))
 
 
+def release_command(name: str) -> str:
+    """By which a person lets a task go on, if its kind has no other."""
+    return f'headgate task release {quote(name)} --reason "…"'
+
+
 def new_task(order: Order) -> Task:
     """Raises Invalid: with a holder and an error it would not fit every store."""
     if len(order.payload) > PAYLOAD_BYTES_MAX:
@@ -193,6 +199,13 @@ def put_aside(key: str, task: Task, session: str, epoch: int, trouble: Trouble) 
         return task
     check_held(key, task, session, epoch)
     return replace(task, holder="", start="", set_aside=trouble)
+
+
+def closed_by_person(task: Task) -> Task:
+    """What it is about is over. Whoever still holds it finds that it does not any more."""
+    if task.state == "done":
+        return task
+    return replace(task, state="done", holder="", starts=(), start="", set_aside=None)
 
 
 def released_by_person(task: Task, said: Trouble | None = None) -> Task:

@@ -30,6 +30,7 @@ from headgate.cluster.tasks import (
     payload_of,
     proved_well,
     put_aside,
+    release_command,
     shown,
     started,
 )
@@ -281,8 +282,9 @@ class Worker:
 
     def _log_set_aside(self, held: Held, trouble: Trouble) -> None:
         name = shown(held.key)
-        next_command = f'headgate task release {name} --reason "…"'
-        extra = {"task": name, "why": trouble.words, "next": next_command}
+        kind = self._kinds.get(held.task.value.kind)
+        following = release_command(name) if kind is None else kind.release_command(name)
+        extra = {"task": name, "why": trouble.words, "next": following}
         log.warning("task.set_aside", extra=extra)
 
     def _note_well(self, store: DocumentStore, held: Held) -> None:

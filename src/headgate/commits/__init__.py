@@ -4,9 +4,13 @@
     record       what a commit is, in the lake, under its number
     steps        one verifiable effect each
     replay       does what is not done yet of a journal's commit, from whatever a crash left
+    streams      a stream's document, on which its shards and whoever closes its hours agree
+    roots        a root's document: its streams' seats, their frontiers, the journal of flags
+    certificate  what an hour of a stream consists of, as a value and as bytes; where its flags lie
+    merges       small files of an hour that became fewer large ones: the record, and their names
 
-Deliberately absent: hours. For a commit a file is a name, a size and a checksum, and a period is a
-word.
+Deliberately absent: hours in a commit. For it a file is a name, a size and a checksum, and a period
+is a word; the last four are what the stages above share.
 """
 
 from dataclasses import dataclass

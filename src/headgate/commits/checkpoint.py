@@ -48,6 +48,9 @@ class Journal:
     shift: Whole  # that ends with this commit; 0: none does
     counts: Mapping[str, Whole] = field(default_factory=dict)  # rows by kind, and gaps
     replaces: Whole | None = None
+    discovered_ms: Whole = 0  # its source partitions are all that there were then, at least
+    reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark that moves was
+    open_from: str = ""  # periods that sort before it have their certificate
 
     @property
     def rows(self) -> int:
@@ -77,6 +80,9 @@ class Checkpoint:
     restage: Wish | None = None  # of the journal that stands
     counts: Mapping[str, Whole] = field(default_factory=dict)  # of all commits
     committed_ms: Whole = 0  # wall time of the last fact: for people
+    discovered_ms: Whole = 0  # by the store's clock: the source was asked after that, and every
+    # source partition that it named and that belongs to this shard is in here
+    reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark was
     format: Literal[1] = 1
 
     @property
@@ -158,7 +164,11 @@ def concluded(name: str, found: Checkpoint, journal: Journal, at_ms: int) -> Che
         positions={**found.positions, **journal.positions},
         watermarks={**found.watermarks, **journal.watermarks},
         ends_ms={**found.ends_ms, **journal.ends_ms},
-        periods=with_number(found.periods, journal.periods, journal.number),
+        periods=with_number(
+            since(found.periods, journal.open_from), journal.periods, journal.number
+        ),
+        discovered_ms=max(found.discovered_ms, journal.discovered_ms),
+        reached={**found.reached, **journal.reached},
         counts=added(found.counts, journal.counts),
         committed_ms=max(found.committed_ms, at_ms),
     )
@@ -179,6 +189,11 @@ def with_number(
         else:
             found[period] = (*spans, (number, number + 1))
     return found
+
+
+def since(periods: Mapping[str, Spans], first: str) -> Mapping[str, Spans]:
+    """Those that are still open. Periods sort as their words do."""
+    return {period: spans for period, spans in periods.items() if period >= first}
 
 
 def check_fits(name: str, wanted: Checkpoint) -> None:

@@ -30,13 +30,15 @@ def carry_out_journal(
     journal: Journal,
     kinds: Mapping[str, StepKind],
     each: Each = in_turn,
+    known: Record | None = None,
 ) -> Record:
-    """Afterwards every step is done, and the fact may be written. Raises Halted (a person decides),
-    Corrupt, Unavailable, and whatever a step of the user's own raises."""
+    """Afterwards every step is done, and the fact may be written. `known`: what the caller itself
+    put under the journal's checksum. Raises Halted (a person decides), Corrupt, Unavailable, and
+    whatever a step of the user's own raises."""
     name, published = f"{stream}/{shard}", record_path(stream, shard, journal.number)
     facts = FileFacts(journal.size_bytes, journal.checksum)
     carry_out(PublishFile(name, journal.record, published, facts), lake)
-    record = read_record(lake, stream, shard, journal.number)
+    record = known or read_record(lake, stream, shard, journal.number)
     if record is None:
         raise Halted(
             f"{published}: was published, and is gone again; "

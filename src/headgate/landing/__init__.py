@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from headgate.engine import EventTime, LandAs
-from headgate.periods import FolderTemplate
+from headgate.periods import HOUR_MS, FolderTemplate
 from headgate.sources import FilesSettings
 from headgate.store import JsonObject
 
@@ -46,7 +46,15 @@ class StreamSettings:
     future_skew_ms: int = 300_000
     late_records: LateRecords = "divert"
     first_hour_ms: int | None = None  # None: the first commit decides
+    last_hour_ms: int | None = None  # start of the last hour that is expected; None: no end
     record_bytes_max: int = 16_000_000  # longer ones are dead letters
     round_bytes: int = 512_000_000  # so much waiting starts a round; no round reads more
     nodes: tuple[str, ...] = ()  # labels: only nodes that have one of them; none: any
     steps: tuple[StepSettings, ...] = ()
+    is_merged: bool = False  # small files of an hour, before its flag
+    target_bytes: int = 128_000_000  # of a merged file
+
+    @property
+    def end_ms(self) -> int | None:
+        """Of its last hour; None: it has none."""
+        return None if self.last_hour_ms is None else self.last_hour_ms + HOUR_MS

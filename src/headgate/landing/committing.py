@@ -4,6 +4,7 @@ A record says everything that anybody may want to know of a commit later; the jo
 fact needs.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class Occasion:
     made_ms: int
     shift: int  # that ends with it; 0: none does
     replaces: int | None = None
+    discovered_ms: int = 0  # by the store's clock, before the source named its partitions
+    closed_ms: int | None = None  # hours that end by then have their certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ def prepare(
     kinds: Mapping[str, StepKind],
 ) -> Prepared:
     """Raises Invalid: a step kind that nobody registered."""
-    events = [tally.event_ms_max for tally in tallies if tally.event_ms_max is not None]
+    latest = [tally.event_ms_max for tally in tallies if tally.event_ms_max is not None]
+    earliest = [tally.event_ms_min for tally in tallies if tally.event_ms_min is not None]
     counts = Counter({kind: 0 for kind in ("data", "late", "dead", "skip")})
     for tally in tallies:
         counts[tally.kind] += tally.rows
@@ -83,7 +87,7 @@ def prepare(
         tuple(RecordGap(gap.partition, gap.first, gap.next, gap.reason) for gap in plan.gaps),
         dict(marks),
         tuple(_own_steps(settings, occasion, [one for one, _ in files], kinds)),
-        (min(events), max(events)) if events else None,
+        (min(earliest + latest), max(latest)) if latest else None,
         occasion.replaces,
         plan.columns if settings.source.format == "csv" else (),
     )
@@ -103,6 +107,9 @@ def prepare(
         occasion.shift,
         {**{kind: counts[kind] for kind in ROWS}, "gaps": len(plan.gaps)},
         occasion.replaces,
+        occasion.discovered_ms,
+        {one: mark.by for one, mark in marks.items() if mark.by != "kept"},
+        "" if occasion.closed_ms is None else str(Period(occasion.closed_ms, "hour")),
     )
     return Prepared(record, raw, journal)
 
@@ -139,7 +146,8 @@ def _own_steps(
                 "next: App.add_step_kind(…), or take it out of the settings"
             )
         announced = Announced(settings.name, occasion.shard, occasion.number, data, step.options)
-        body = kinds[step.kind].body(announced)
+        # As a replay will read it from the record: the same body, whoever carries it out.
+        body = json.loads(json.dumps(kinds[step.kind].body(announced)))
         if body:
             found.append(OwnStep(step.kind, body))
     return found

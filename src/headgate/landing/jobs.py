@@ -20,7 +20,7 @@ from headgate.engine import Engine, Job, Shape, ShardInput, StagedFile, Tally
 from headgate.engine.failure import JobFailed
 from headgate.errors import Fenced, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
-from headgate.landing.guarded import Permit
+from headgate.lake.guarded import Permit
 from headgate.landing.names import attempt_folder, labels_of, shard_folder
 
 GATHER_MS = 200  # so long a ticket waits for others of its shape
@@ -47,7 +47,7 @@ class Ticket:
     shape: Shape
     input: ShardInput
     permit: Permit
-    submitted_ms: int
+    due_ms: int  # until then it waits for others of its shape
     outcome: Share | Exception | None = None
     is_given_up: bool = False  # its shard is gone: nobody wants it
 
@@ -55,7 +55,8 @@ class Ticket:
 @dataclass(slots=True)
 class _Attempt:
     folder: str
-    labels: set[str] = field(default_factory=set)  # whose share is still needed
+    labels: set[str] = field(default_factory=set)  # whose share was not let go
+    left: set[str] = field(default_factory=set)  # of them: only the sweeper may remove it
 
 
 class Jobs:
@@ -71,8 +72,12 @@ class Jobs:
         self.nudge = Nudge()  # wakes this loop
         self.ran = 0  # jobs, for tests and status
 
-    def submit(self, shape: Shape, wanted: ShardInput, permit: Permit) -> Ticket:
-        ticket = Ticket(shape, wanted, permit, self._ambient.monotonic_ms())
+    def submit(
+        self, shape: Shape, wanted: ShardInput, permit: Permit, *, is_alone: bool = False
+    ) -> Ticket:
+        """`is_alone`: no other shard has its shape."""
+        due_ms = self._ambient.monotonic_ms() + (0 if is_alone else GATHER_MS)
+        ticket = Ticket(shape, wanted, permit, due_ms)
         with self._lock:
             self._waiting.append(ticket)
         self.nudge.give()
@@ -85,13 +90,19 @@ class Jobs:
             first = self._waiting[0] if self._waiting else None
             if first is None:
                 return now_ms + IDLE_MS
-            if now_ms < first.submitted_ms + GATHER_MS:
-                return first.submitted_ms + GATHER_MS
+            if now_ms < first.due_ms:
+                return first.due_ms
             batch = [one for one in self._waiting if one.shape == first.shape][:SHARDS_MAX]
             for ticket in batch:
                 self._waiting.remove(ticket)
         self._run(batch)
         return self._ambient.monotonic_ms()
+
+    def give_up(self, ticket: Ticket) -> Share | Exception | None:
+        """Nobody wants it any more; what came of it so far is the caller's to deal with."""
+        with self._lock:
+            ticket.is_given_up = True
+            return ticket.outcome
 
     def let_go(self, share: Share, label: str) -> None:
         """A shard needs its share no more: it is removed, and the attempt's folder with the last
@@ -105,6 +116,21 @@ class Jobs:
             is_last = len(labels_of(share.attempt.rpartition("/")[2]) or ()) == 1
             is_last |= attempt is not None and not attempt.labels
         self._lake.remove_folder(share.attempt if is_last else share.folder)
+
+    def leave(self, share: Share, label: str) -> None:
+        """A shard has no use for its share, but a journal may name it: it stays where it is, for
+        the sweeper, who knows the journal. Nobody else's letting go removes it."""
+        with self._lock:
+            attempt = self._attempts.get(share.attempt)
+            if attempt is not None:
+                attempt.left.add(label)
+
+    def is_needed(self, folder: str, label: str) -> bool:
+        """Whether a job is writing for this shard into the attempt's folder, or somebody has a use
+        for what it wrote. Of attempts of this node only."""
+        with self._lock:
+            attempt = self._attempts.get(folder)
+            return attempt is not None and label in attempt.labels - attempt.left
 
     def _run(self, batch: Sequence[Ticket]) -> None:
         tickets = [ticket for ticket in batch if self._is_wanted(ticket)]
@@ -146,9 +172,9 @@ class Jobs:
                 tuple(file for file in staged.files if file.label == label),
                 tuple(tally for tally in staged.tallies if tally.label == label),
             )
-            # Asked before anybody can know of the share: from then on a journal may name it.
-            is_unwanted = ticket.is_given_up
-            ticket.outcome = share
+            with self._lock:  # who gives up later finds the share, and lets it go
+                is_unwanted = ticket.is_given_up
+                ticket.outcome = share
             if is_unwanted:
                 with suppress(Unavailable, OutcomeUnknown):  # else the sweeper has more to do
                     self.let_go(share, label)

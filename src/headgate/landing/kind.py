@@ -5,6 +5,7 @@ A node whose settings do not have a stream does not have its kind, and leaves it
 
 import json
 from dataclasses import dataclass
+from shlex import quote
 
 from headgate.cluster import Assignment, Order
 from headgate.errors import Invalid
@@ -56,3 +57,7 @@ class LandKind:
         except (ValueError, KeyError, TypeError) as error:
             raise Invalid(f"{assignment.key}: this is no payload of a shard: {error}") from error
         return ShardWork(assignment, self.settings, shard, self.tools)
+
+    def release_command(self, task: str) -> str:
+        shard = f"{self.settings.name}/{task.rpartition('/')[2]}"
+        return f'headgate shard release {quote(shard)} --reason "…"'

@@ -7,9 +7,9 @@ _headgate/staging/<stream>/<attempt>.0-7.1-9/shard=0-7/…   where nobody looks
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from headgate.engine import Kind, LandAs, StagedFile
 from headgate.lake.paths import STAGING
@@ -43,23 +43,30 @@ def named(
     files: Sequence[StagedFile],
     first_hour_ms: int | None,
 ) -> list[Named]:
-    """What is on time for its source partition, but before the stream's first hour, is late."""
+    """What is on time for its source partition, but before the stream's first hour or after its
+    last, is late: no flag of this stream will ever speak for it."""
+    end_ms = settings.end_ms
     found: list[Named] = []
-    counts: Counter[str] = Counter()
+    stem, suffix = file_stem(shard, number), SUFFIXES[settings.land_as]
     folders: dict[tuple[Kind, int | None], str] = {}  # of few hours, for many files
-    for file in sorted(files, key=lambda file: file.path):
+    counts: dict[str, int] = {}
+    for file in sorted(files, key=attrgetter("path")):
         if file.kind == "skip":
             continue
         kind = file.kind
-        if kind == "data" and first_hour_ms is not None and (file.hour_ms or 0) < first_hour_ms:
+        hour_ms = file.hour_ms or 0
+        is_early = first_hour_ms is not None and hour_ms < first_hour_ms
+        is_after = end_ms is not None and hour_ms >= end_ms
+        if kind == "data" and (is_early or is_after):
             kind = "late"
         folder = folders.get((kind, file.hour_ms))
         if folder is None:
             folder = folder_of(settings, shard, kind, file.hour_ms, date)
             folders[kind, file.hour_ms] = folder
-        counts[folder] += 1
-        name = file_name(shard, number, counts[folder] - 1, settings.land_as)
-        found.append(Named(file, kind, f"{folder}/{name}"))
+            counts.setdefault(folder, 0)
+        index = counts[folder]
+        counts[folder] = index + 1
+        found.append(Named(file, kind, f"{folder}/{stem}-{index}.{suffix}"))
     return found
 
 
@@ -80,8 +87,9 @@ def late_folder(stream: str, hour: str, date: Period, policy: LateRecords) -> st
     return f"{LATE}/{hour}"
 
 
-def file_name(shard: int, number: int, index: int, land_as: LandAs) -> str:
-    return f"shard{shard}-commit{number:010}-{index}.{SUFFIXES[land_as]}"
+def file_stem(shard: int, number: int) -> str:
+    """What the names of all files of a commit begin with."""
+    return f"shard{shard}-commit{number:010}"
 
 
 def commit_of(name: str) -> tuple[int, int] | None:

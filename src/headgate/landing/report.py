@@ -19,8 +19,11 @@ class Report:
     waiting_bytes: Whole = 0
     oldest_ms: Whole | None = None  # when the oldest of what waits was first seen
     unfinished: Whole = 0
+    unreadable: Whole = 0  # files that a person must look at
+    unreadable_why: str = ""  # of the first
     remark: str = ""  # what stands still, and why
     tries: Whole = 0  # in a row, for what it needs and cannot reach
+    is_unmarked: bool = False  # a first watermark was tried to be given, in vain
     at_ms: Whole = 0
     format: Literal[1] = 1
 

@@ -54,7 +54,7 @@ def next_move(
     checkpoint knows; `look_ms`: how long until the source is looked at again."""
     if is_eager and waiting.files:
         return Start(ends_shift=True, why="something waits")
-    if is_eager and not is_proved and not waiting.unfinished:
+    if is_eager and not is_proved and not (waiting.unfinished or waiting.unreadable):
         return Start(ends_shift=True, why="nothing waits")
     if waiting.size_bytes >= settings.round_bytes:
         return Start(ends_shift=False, why="enough waits")

@@ -13,6 +13,7 @@ when no write of the checkpoint can name it any more.
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from headgate.ambient import Ambient, Deadline
 from headgate.cluster import Assignment
@@ -26,8 +27,9 @@ from headgate.commits.checkpoint import (
     base_of,
     checkpoint_key,
 )
-from headgate.commits.record import record_path
+from headgate.commits.record import Record, record_path
 from headgate.commits.replay import carry_out_journal
+from headgate.commits.streams import StreamDocument
 from headgate.engine import NO_MARK_MS, Shape, ShardInput
 from headgate.errors import (
     Conflict,
@@ -35,25 +37,26 @@ from headgate.errors import (
     Fenced,
     Halted,
     HeadgateError,
+    Invalid,
     OutcomeUnknown,
     Unavailable,
 )
 from headgate.lake import READ_BYTES_MAX, Lake
+from headgate.lake.guarded import GuardedLake
 from headgate.lake.ledger import Ledger
 from headgate.lake.local import Each, in_turn
 from headgate.landing import StreamSettings
-from headgate.landing.committing import Occasion, check_counts, prepare
-from headgate.landing.guarded import GuardedLake
+from headgate.landing.committing import Occasion, Prepared, check_counts, prepare
 from headgate.landing.jobs import Jobs, Share, Ticket
 from headgate.landing.lake_mark import check_lake, check_mark
 from headgate.landing.names import attempt_folder, label_of, named, shard_folder
 from headgate.landing.report import REPORT_MS, Report, report_key
 from headgate.landing.restaging import clear_commit
 from headgate.landing.rounds import Shift, Start, next_move, shift_at
-from headgate.landing.stream_document import StreamDocument, fix_first_hour, open_stream
-from headgate.landing.sweeper import sweep
-from headgate.landing.watermarks import first_hour, marks_after
-from headgate.periods import Period
+from headgate.landing.stream_document import check_seat, fix_first_hour, open_stream
+from headgate.landing.sweeper import sweep, sweep_removed
+from headgate.landing.watermarks import first_hour, marks_after, oldest_hour
+from headgate.periods import HOUR_MS, Period
 from headgate.sources import Plan, Source, Waiting
 from headgate.store import DocumentStore
 from headgate.store.changes import read
@@ -68,7 +71,15 @@ NOTHING = Plan("", "", (), {}, (), (), {}, has_more=False)
 STUMBLE_MS = 1_000  # after the first failure of something else; then twice as long each time
 STUMBLE_MS_MAX = 60_000
 STUMBLES_MAX = 10
-REMARK_MAX = 500  # letters
+REMARK_MAX = 2_000  # letters: it ends in a command, which may name long paths
+
+WORDS = {
+    "data": ("on time", "on time"),
+    "late": ("late", "late"),
+    "dead": ("dead letter", "dead letters"),
+    "skip": ("blank line or header", "blank lines or headers"),
+}
+"""Of what lines became: of one, and of any other number."""
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +110,7 @@ class Round:
     ends: int  # the shift that is over once nothing is left behind it; 0: none
     ticket: Ticket | None  # None: nothing is to be read
     stream: StreamDocument
+    discovered_ms: int  # before the source named its partitions; 0: nobody knows
     replaces: Journal | None = None
     share: Share | None = None
     is_intended: bool = False  # the write that names its staging was begun
@@ -131,6 +143,8 @@ class ShardWork:
         self._stumbles = 0  # in a row
         self._rest_until_ms = 0
         self._is_parting = False  # its last shift is being finished
+        self._has_tried_marks = False  # an empty round gave first watermarks, or could not
+        self._lacks_marks = False
         self.well_ms: int | None = None  # 0 once it has committed something
 
     @property
@@ -196,6 +210,7 @@ class ShardWork:
     def _take_over(self) -> None:
         self._remark = ""
         open_stream(self._store, self._settings)
+        check_seat(self._store, self._settings)
         self._lake_id = check_mark(self._store, self._lake, self._ambient)
         is_taken, number = self._is_next_number_taken()
         checkpoint = self._tenure.take_over(self._source.partitions())
@@ -226,7 +241,15 @@ class ShardWork:
             return
         self._swept_ms = now_ms
         try:
-            sweep(self._lake, self._settings.name, self._shard, checkpoint, self._epoch_of)
+            sweep(
+                self._lake,
+                self._settings.name,
+                self._shard,
+                checkpoint,
+                self._epoch_of,
+                self._tools.jobs.is_needed,
+            )
+            sweep_removed(self._lake)
         except (Unavailable, OutcomeUnknown) as error:
             log.warning("staging.not_swept", extra={"shard": self.name, "why": str(error)})
 
@@ -268,19 +291,28 @@ class ShardWork:
             )
         stream = open_stream(self._store, self._settings)
         base = base_of(checkpoint)
-        self._round = self._start(plan, base, journal.shift, stream, replaces=journal)
+        self._round = self._start(plan, base, journal.shift, stream, 0, replaces=journal)
 
     # Looking
 
     def _look(self) -> int:
         # A source partition that is new is in the checkpoint before `closing` is read: what is
-        # being closed then waits for it, or it is late for that.
+        # being closed then waits for it, or it is late for that. The time is taken before: this
+        # discovery found whatever was there by then.
+        discovered_ms = self._discovery_ms()
         checkpoint = self._tenure.join(self._source.partitions())
         stream = open_stream(self._store, self._settings)
         now_ms = self._ambient.monotonic_ms()
         self._sweep(checkpoint)
+        over = words_of_the_end(self._settings, stream, checkpoint)
+        if over:  # before the source is asked: it may be gone by now, and that is nobody's worry
+            self._waiting, self._remark = Waiting(0, 0, None), ""
+            self._report(over, self._waiting, is_last=self._assignment.is_draining)
+            return now_ms + LOOK_MS
         waiting = self._waiting = self._source.look(checkpoint.positions)
         if self._assignment.is_draining and (self._is_parting or not waiting.files):
+            # Nobody looks after this: what is told now is what people see until somebody does.
+            self._report("waiting" if waiting.files else "idle", waiting, is_last=True)
             return now_ms  # the next holder goes on from here
         if stream.paused is not None:
             self._report(f"paused by {stream.paused.who}: {stream.paused.reason}", waiting)
@@ -290,6 +322,8 @@ class ShardWork:
             self._shift = shift_at(self._settings, checkpoint.shift + 1, wall_ms, now_ms)
         self._is_parting = self._assignment.is_draining  # one more round, and no other
         eager_ms = self._tools.eager_since_ms
+        self._lacks_marks = lacks_marks(checkpoint, stream)
+        is_settled = not self._lacks_marks or self._has_tried_marks
         move = next_move(
             self._settings,
             self._shift,
@@ -298,14 +332,18 @@ class ShardWork:
             monotonic_ms=now_ms,
             look_ms=LOOK_MS,
             is_eager=eager_ms is not None or self._is_parting,
-            is_proved=eager_ms is not None and is_proved(checkpoint, eager_ms, self._store_ms()),
+            is_proved=is_settled
+            and eager_ms is not None
+            and is_proved(checkpoint, eager_ms, self._store_ms()),
         )
         if not isinstance(move, Start):
             self._report("waiting" if waiting.files else "idle", waiting)
             return move.until_ms
+        self._has_tried_marks |= self._lacks_marks and not waiting.files
+        check_seat(self._store, self._settings)  # another node's settings may have ended it
         plan = self._plan(checkpoint.positions)
         ends = self._shift.number if move.ends_shift else 0
-        self._round = self._start(plan, base_of(checkpoint), ends, stream)
+        self._round = self._start(plan, base_of(checkpoint), ends, stream, discovered_ms)
         doing = f"round of {len(plan.files):,} files" if plan.files else "commit without records"
         self._report(f"{doing}: {move.why}", waiting)
         return now_ms
@@ -319,14 +357,17 @@ class ShardWork:
         base: Base,
         ends: int,
         stream: StreamDocument,
+        discovered_ms: int,
         replaces: Journal | None = None,
     ) -> Round:
         ticket = None
         if plan.files:
             marks = {one: self._mark(mark, stream) for one, mark in base.watermarks.items()}
             wanted = ShardInput(self._label, plan.files, marks)
-            ticket = self._tools.jobs.submit(self._shape(plan), wanted, self._assignment)
-        return Round(plan, base, ends, ticket, stream, replaces)
+            ticket = self._tools.jobs.submit(
+                self._shape(plan), wanted, self._assignment, is_alone=self._settings.shards == 1
+            )
+        return Round(plan, base, ends, ticket, stream, discovered_ms, replaces)
 
     def _mark(self, mark_ms: int | None, stream: StreamDocument) -> int:
         """What is late by it. A source partition that just joined has no watermark, and must not
@@ -362,16 +403,23 @@ class ShardWork:
             return self._ambient.monotonic_ms() + POLL_MS
         elif isinstance(ticket.outcome, Exception):
             self._round = None
-            raise ticket.outcome
+            raise self._hopeless(ticket.outcome)
         else:
             share = ticket.outcome
         round_.share = share
-        journal = self._intend(round_, share)
-        self._round = self._next_round(round_, journal)
-        self._finish(journal, share)
+        prepared = self._intend(round_, share)
+        self._round = self._next_round(round_, prepared.journal)
+        self._finish(prepared.journal, share, prepared.record)
         return self._ambient.monotonic_ms()
 
-    def _intend(self, round_: Round, share: Share) -> Journal:
+    def _hopeless(self, error: Exception) -> Exception:
+        """What the engine refuses for the settings, it refuses each time: no second try."""
+        if not isinstance(error, Invalid):
+            return error
+        released = f'headgate shard release {quote(self.name)} --reason "…"'
+        return Halted(f"{error}; next: {released}")
+
+    def _intend(self, round_: Round, share: Share) -> Prepared:
         plan, settings = round_.plan, self._settings
         self._source.confirm(plan)
         self._source.reconcile(plan, share.tallies)
@@ -379,14 +427,16 @@ class ShardWork:
         made_ms = self._wall_ms()
         number, old = checkpoint.number + 1, round_.replaces
         hour_ms = self._first_hour(round_, share)
-        files = named(settings, self._shard, number, Period.day_of(made_ms), share.files, hour_ms)
+        oldest_ms = self._oldest_hour(share, hour_ms)
+        files = named(settings, self._shard, number, Period.day_of(made_ms), share.files, oldest_ms)
         skipped = sum(file.rows for file in share.files if file.kind == "skip")
         check_counts(files, skipped, share.tallies)
         floors = [one for one in (hour_ms, round_.stream.closing_ms) if one is not None]
         marks = marks_after(
             round_.base.watermarks,
             share.tallies,
-            plan.ends_ms,
+            # Before anything has landed no hour can be closed, and nothing needs to be late.
+            {} if hour_ms is None else plan.ends_ms,
             lateness_ms=settings.allowed_lateness_ms,
             floor_ms=max(floors, default=None),
             is_clock_trusted=self._is_clock_trusted(plan),
@@ -402,6 +452,8 @@ class ShardWork:
                 made_ms,
                 0 if plan.has_more else round_.ends,
                 None if old is None else old.number,
+                round_.discovered_ms,
+                round_.stream.closed_ms,
             ),
             plan,
             share.folder,
@@ -414,7 +466,7 @@ class ShardWork:
         self._lake.stage(prepared.journal.record, prepared.raw)
         round_.is_intended = True
         self._tenure.intend(round_.base, prepared.journal)
-        return prepared.journal
+        return prepared
 
     def _check_before_intent(self, number: int, size_bytes: int, files: int) -> None:
         """Raises Unavailable (another lake), Halted (nobody could read the record), Conflict."""
@@ -429,33 +481,54 @@ class ShardWork:
             raise Conflict(f"{self.name}: somebody has made commit {number}; looked at again")
 
     def _first_hour(self, round_: Round, share: Share) -> int | None:
-        """Fixed with the first records that land."""
+        """Fixed with the first records that land; or later, if those were ahead of their arrival:
+        then hours that they are in count, too."""
         if round_.stream.first_hour_ms is not None:
             return round_.stream.first_hour_ms
-        hours = [file.hour_ms for file in share.files if file.kind == "data"]
+        landed = (file.hour_ms for file in share.files if file.kind == "data")
+        hours = [*self._open_hours(), *(one for one in landed if one is not None)]
         seen = [tally.event_ms_max for tally in share.tallies if tally.event_ms_max is not None]
-        found = first_hour([one for one in hours if one is not None], max(seen)) if seen else None
+        found = first_hour(hours, max(seen)) if seen else None
         return None if found is None else fix_first_hour(self._store, self._settings.name, found)
+
+    def _oldest_hour(self, share: Share, first_hour_ms: int | None) -> int | None:
+        hours = [
+            one.hour_ms for one in share.files if one.kind == "data" and one.hour_ms is not None
+        ]
+        found = oldest_hour(hours, self._open_hours(), first_hour_ms)
+        if found != first_hour_ms:
+            log.warning("commit.too_many_hours", extra={"shard": self.name, "hours": len(hours)})
+        return found
+
+    def _open_hours(self) -> set[int]:
+        return {Period.parse(period).start_ms for period in self._tenure.checkpoint.periods}
 
     def _next_round(self, round_: Round, journal: Journal) -> Round | None:
         """Staged while this commit publishes, if more waits behind it."""
         if not round_.plan.has_more or self._assignment.is_draining or round_.replaces is not None:
             return None
         stream = open_stream(self._store, self._settings)
-        if stream.paused is not None:
+        if stream.paused is not None or stream.retired is not None:
             return None
         base = base_after(self._tenure.checkpoint, journal)
         plan = self._plan(base.positions)
         if not plan.files:
             return None
-        return self._start(plan, base, round_.ends, stream)
+        return self._start(plan, base, round_.ends, stream, round_.discovered_ms)
 
-    def _finish(self, journal: Journal, share: Share | None = None) -> None:
+    def _finish(
+        self, journal: Journal, share: Share | None = None, known: Record | None = None
+    ) -> None:
         """The journal is carried out; then the fact."""
         settings, tools = self._settings, self._tools
-        record = carry_out_journal(
-            self._lake, settings.name, self._shard, journal, tools.kinds, tools.each
-        )
+        try:
+            record = carry_out_journal(
+                self._lake, settings.name, self._shard, journal, tools.kinds, tools.each, known
+            )
+        except Halted:
+            # Behind a mount point that is empty nothing is lost, and no person is needed.
+            check_lake(self._lake, self._lake_id)
+            raise
         commit = f"{self.name}/{journal.number}"
         if record.files:  # of a commit without records its own record tells enough
             words = words_of(record.counts)
@@ -487,13 +560,15 @@ class ShardWork:
         if round_ is None:
             return
         if round_.ticket is not None:
-            round_.ticket.is_given_up = True
-            if round_.share is None and isinstance(round_.ticket.outcome, Share):
-                round_.share = round_.ticket.outcome
+            outcome = self._tools.jobs.give_up(round_.ticket)
+            if round_.share is None and isinstance(outcome, Share):
+                round_.share = outcome
         if round_.share is None:
             return
         if round_.is_intended:
             self._doubtful.append(round_.share)
+            # If nobody ticks this work again, the next one's sweep, which follows a write, decides.
+            self._tools.jobs.leave(round_.share, self._label)
             self._tenure.lose()
         else:
             self._let_go(round_.share)
@@ -507,7 +582,7 @@ class ShardWork:
 
     # Telling
 
-    def _report(self, doing: str, waiting: Waiting) -> None:
+    def _report(self, doing: str, waiting: Waiting, *, is_last: bool = False) -> None:
         now_ms = self._ambient.monotonic_ms()
         report = Report(
             self._assignment.node,
@@ -517,12 +592,15 @@ class ShardWork:
             waiting.size_bytes,
             waiting.oldest_ms,
             waiting.unfinished,
+            waiting.unreadable,
+            waiting.why[:REMARK_MAX],
             self._remark,
             self._stumbles,
+            self._lacks_marks and self._has_tried_marks,
         )
         if self._reported is not None:
             then_ms, before = self._reported
-            if before == report or now_ms < then_ms + REPORT_MS:
+            if before == report or (now_ms < then_ms + REPORT_MS and not is_last):
                 return
         self._reported = (now_ms, report)
         body = body_of(replace(report, at_ms=self._store_ms()))
@@ -559,6 +637,13 @@ class ShardWork:
             )
         return not self._remark
 
+    def _discovery_ms(self) -> int:
+        """By the store's clock; 0 while nobody knows it: hours are closed by this."""
+        try:
+            return self._wall_ms() - self._tools.clock_off_ms()
+        except HeadgateError:
+            return 0
+
     def _store_ms(self) -> int:
         """By the store's clock, as far as it is known."""
         try:
@@ -570,6 +655,28 @@ class ShardWork:
         return self._ambient.wall_ns() // 1_000_000
 
 
+def words_of_the_end(
+    settings: StreamSettings, stream: StreamDocument | None, checkpoint: Checkpoint
+) -> str:
+    """Why nothing more of this shard is read, for good; "": it goes on."""
+    if stream is not None and stream.retired is not None:
+        return f"retired by {stream.retired.who}: {stream.retired.reason}"
+    end_ms = settings.end_ms
+    if end_ms is None or checkpoint.discovered_ms < end_ms + settings.allowed_lateness_ms:
+        return ""
+    marks = checkpoint.watermarks.values()
+    if any(mark_ms is None or mark_ms < end_ms for mark_ms in marks):
+        return ""
+    return f"ended: its last hour was {Period(end_ms - HOUR_MS, 'hour')}"
+
+
+def lacks_marks(checkpoint: Checkpoint, stream: StreamDocument | None) -> bool:
+    """The stream's first hour is known, and a source partition that was empty before it has no
+    watermark yet: a round without records gives it one, and until then it holds every hour."""
+    is_begun = stream is not None and stream.first_hour_ms is not None
+    return is_begun and None in checkpoint.watermarks.values()
+
+
 def is_proved(checkpoint: Checkpoint, since_ms: int, now_ms: int) -> bool:
     """Everything that was there at that wall time has landed. A proof from the future is none: the
     clock was set back since."""
@@ -578,4 +685,10 @@ def is_proved(checkpoint: Checkpoint, since_ms: int, now_ms: int) -> bool:
 
 
 def words_of(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{rows:,} {kind}" for kind, rows in counts.items() if rows) or "no records"
+    """For people; in the order in which they ask."""
+    told = [
+        f"{counts[kind]:,} {one if counts[kind] == 1 else more}"
+        for kind, (one, more) in WORDS.items()
+        if counts.get(kind)
+    ]
+    return ", ".join(told) or "no records"

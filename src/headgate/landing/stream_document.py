@@ -1,41 +1,18 @@
-"""Stream document: what all shards of a stream must agree on, and what a person wants of it.
+"""Stream document: how landing opens it, by what the settings say.
 
-The number of shards and the first hour are fixed once: every folder and checkpoint rests on them.
+The number of shards and the first hour are fixed once: every folder and checkpoint rests on them. A
+stream has its seat in its root before it has its document: no hour of it can then begin where the
+root's flags already are.
 """
 
 import hashlib
-from dataclasses import dataclass, replace
-from typing import Literal
 
+from headgate.commits.roots import RootDocument, check_end, join_root, root_key, root_name
+from headgate.commits.streams import StreamDocument, stream_key, with_first_hour
 from headgate.errors import Invalid, Unavailable
 from headgate.landing import StreamSettings
 from headgate.store import DocumentStore
 from headgate.store.changes import change, create_if_absent, read
-from headgate.store.codec import Whole
-from headgate.store.names import key
-
-STREAMS = "streams"
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    reason: str
-    who: str
-    at_ms: Whole
-
-
-@dataclass(frozen=True, slots=True)
-class StreamDocument:
-    shards: Whole
-    first_hour_ms: Whole | None = None  # None: nothing has landed
-    closing_ms: Whole | None = None  # hours that end by then are being closed, or are
-    paused: Pause | None = None
-    hash: Literal["sha256"] = "sha256"  # from the name of a source partition to its shard
-    format: Literal[1] = 1
-
-
-def stream_key(stream: str) -> str:
-    return f"{STREAMS}/{key(stream)}"
 
 
 def shard_of(partition: str, shards: int) -> int:
@@ -44,14 +21,22 @@ def shard_of(partition: str, shards: int) -> int:
 
 
 def open_stream(store: DocumentStore, settings: StreamSettings) -> StreamDocument:
-    """Raises Invalid if the settings contradict what is fixed, Unavailable, Corrupt."""
+    """Raises Invalid if the settings contradict what is fixed, Unavailable, OutcomeUnknown,
+    Corrupt."""
     name = stream_key(settings.name)
     found = read(store, name, StreamDocument)
     if found is None:
-        create_if_absent(store, name, StreamDocument(settings.shards, settings.first_hour_ms))
+        floor_ms = join_root(store, root_name(settings.folder), settings.name)
+        new = StreamDocument(settings.shards, floor_ms=floor_ms)
+        first_ms = settings.first_hour_ms
+        create_if_absent(store, name, new if first_ms is None else with_first_hour(new, first_ms))
         found = read(store, name, StreamDocument)
     if found is None:
         raise Unavailable(f"{name}: was deleted just now; it is made again at the next try")
+    if found.value.first_hour_ms is None and settings.first_hour_ms is not None:
+        # The settings may say it later: a stream without records holds nobody back then.
+        first_ms = settings.first_hour_ms
+        found = change(store, name, StreamDocument, lambda one: with_first_hour(one, first_ms))
     if found.value.shards != settings.shards:
         raise Invalid(
             f"stream {settings.name} has {found.value.shards} shards since it began, and the "
@@ -61,11 +46,17 @@ def open_stream(store: DocumentStore, settings: StreamSettings) -> StreamDocumen
     return found.value
 
 
+def check_seat(store: DocumentStore, settings: StreamSettings) -> None:
+    """Raises Invalid: the stream is over for good, and the settings say that it goes on."""
+    found = read(store, root_key(root_name(settings.folder)), RootDocument)
+    if found is not None:
+        check_end(found.value, settings.name, settings.end_ms)
+
+
 def fix_first_hour(store: DocumentStore, stream: str, hour_ms: int) -> int:
     """Whoever is first decides. Raises Unavailable, OutcomeUnknown."""
-
-    def decide(found: StreamDocument) -> StreamDocument:
-        return found if found.first_hour_ms is not None else replace(found, first_hour_ms=hour_ms)
-
-    fixed = change(store, stream_key(stream), StreamDocument, decide).value.first_hour_ms
+    kept = change(
+        store, stream_key(stream), StreamDocument, lambda found: with_first_hour(found, hour_ms)
+    )
+    fixed = kept.value.first_hour_ms
     return hour_ms if fixed is None else fixed

@@ -5,13 +5,16 @@ clamped to its arrival, less the allowed lateness) or on a proof that there is n
 time of that proof, less the same). It never moves back.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from headgate.commits.record import Mark
 from headgate.engine import Tally
 from headgate.periods import HOUR_MS, aligned
 
 FIRST_HOURS_MS = 48 * HOUR_MS  # one record of 1970 must not make half a million empty hours
+COMMIT_HOURS_MIN = 1_000  # that a commit may have beyond that
+OPEN_HOURS_MOST = 20_000  # what a checkpoint holds for sure
+OPEN_HOURS_MAX = 15_000  # that one commit may open: a checkpoint holds about 21,000
 
 
 def marks_after(
@@ -71,3 +74,19 @@ def first_hour(hours_ms: Iterable[int], highest_ms: int) -> int | None:
     last_ms = aligned(highest_ms, HOUR_MS)
     least_ms = last_ms - FIRST_HOURS_MS
     return min((one for one in hours_ms if least_ms <= one <= last_ms), default=None)
+
+
+def oldest_hour(
+    hours_ms: Iterable[int], open_ms: Collection[int], first_hour_ms: int | None
+) -> int | None:
+    """The first whose records are on time in a commit: the stream's first hour; or, of a file whose
+    event times are all over the place, the oldest that the checkpoint has room for beside those
+    that are open. What is older is late: it does no harm there, and a checkpoint that is full would
+    stop the shard."""
+    room = OPEN_HOURS_MAX - len(open_ms)
+    room = max(room, min(COMMIT_HOURS_MIN, OPEN_HOURS_MOST - len(open_ms)), 0)
+    new = sorted({*hours_ms}.difference(open_ms), reverse=True)
+    if len(new) <= room:
+        return first_hour_ms
+    oldest_ms = new[room] + HOUR_MS
+    return oldest_ms if first_hour_ms is None else max(oldest_ms, first_hour_ms)

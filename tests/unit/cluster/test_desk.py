@@ -102,6 +102,45 @@ def test_what_nobody_has_in_hand_is_taken_off_and_the_rest_is_asked_for() -> Non
     assert desk.take_off("nothing") is None
 
 
+class Begun:
+    """`headgate.cluster.Work` that has something under way."""
+
+    well_ms: int | None = None
+
+    def tick(self) -> int | None:
+        return 10**9
+
+
+def test_work_that_was_begun_comes_to_a_good_end_before_it_is_taken_off() -> None:
+    """Between two ticks nobody has it in hand: given back then, its round would come to nothing."""
+    desk = Desk()
+    desk.hold(task(), "mine", 0)
+    held = taken(desk)
+    held.work = Begun()
+    desk.put_back(held, due_ms=10**9)
+    desk.due.take()
+
+    assert desk.take_off(held.key) is None
+    assert held.is_wanted_back
+    assert desk.keys() == [held.key]
+    assert desk.due.take(), "a worker is woken"
+    assert desk.take_off(held.key) is None, "asked for again, it is still its worker's turn"
+    assert desk.take_due(0) is held, "though it was due much later"
+
+
+def test_begun_work_whose_worker_had_its_turn_and_failed_is_taken_off() -> None:
+    """It put it back with a pause: what it needs is out of reach, and waiting would help nobody."""
+    desk = Desk()
+    desk.hold(task(), "mine", 0)
+    held = taken(desk)
+    held.work = Begun()
+    desk.put_back(held, due_ms=0)
+    assert desk.take_off(held.key) is None
+    desk.put_back(taken(desk), due_ms=1_000)
+    assert desk.take_off(held.key) is held
+    assert desk.keys() == []
+
+
 def test_outcomes_are_told_once() -> None:
     desk = Desk()
     for number in (1, 2):

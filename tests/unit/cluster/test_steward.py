@@ -9,7 +9,7 @@ from headgate.cluster.nudge import Nudge
 from headgate.cluster.picture import LEADER, Drain, drain_key, read_picture
 from headgate.cluster.rights import Right
 from headgate.cluster.steward import REFRESH_MS, Listener
-from headgate.cluster.tasks import task_key
+from headgate.cluster.tasks import release_command, task_key
 from headgate.errors import Conflict, Fenced
 from headgate.store import TIMEOUT_MS, DocumentStore, JsonObject, Version
 from headgate.store.changes import read
@@ -302,6 +302,9 @@ class FencedOnce:
 
     def start(self, _assignment: Assignment) -> "FencedOnce":
         return self
+
+    def release_command(self, task: str) -> str:
+        return release_command(task)
 
     def tick(self) -> int | None:
         self.ticks += 1

@@ -47,6 +47,9 @@ class ScriptedKind:
         self.assignments.append(assignment)
         return self
 
+    def release_command(self, task: str) -> str:
+        return f"go on with {task}"
+
     def tick(self) -> int | None:
         self.ticks += 1
         piece = self.pieces.pop(0) if len(self.pieces) > 1 else self.pieces[0]
@@ -217,6 +220,30 @@ def test_a_halt_sets_it_aside_at_once() -> None:
     assert bench.task.set_aside.words == "Halted: a person must look"
     assert bench.task.holder == ""
     assert bench.desk.is_empty()
+
+
+def test_what_is_set_aside_is_told_with_the_command_of_its_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(Halted("a person must look"))
+    bench.run()
+    assert told_next(caplog) == "go on with demo/0"
+
+
+def test_of_an_unknown_kind_the_command_for_any_task_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    bench.worker._kinds = {}
+    for _ in range(FAILED_TRIES_MAX):
+        bench.run()
+        bench.ambient.pass_ms(RETRY_MS_MAX)
+    assert told_next(caplog) == 'headgate task release demo/0 --reason "…"'
+
+
+def told_next(caplog: pytest.LogCaptureFixture) -> object:
+    (event,) = [vars(one) for one in caplog.records if one.message == "task.set_aside"]
+    return event["next"]
 
 
 def test_an_unknown_kind_is_a_failure_that_names_the_kinds() -> None:

@@ -113,6 +113,14 @@ def test_a_ticket_waits_a_moment_for_others(bench: Bench) -> None:
     assert bench.engine.jobs == [["0-1", "1-1"]]
 
 
+def test_a_shard_that_is_alone_waits_for_nobody(bench: Bench) -> None:
+    ticket = bench.jobs.submit(SHAPE, ShardInput("0-1", (), {}), Permit(), is_alone=True)
+
+    bench.jobs.tick()
+
+    assert isinstance(ticket.outcome, Share)
+
+
 def test_what_differs_in_shape_runs_apart(bench: Bench) -> None:
     bench.submit(0)
     bench.submit(1, replace(SHAPE, land_as="parquet"))
@@ -246,6 +254,49 @@ def test_letting_go_twice_is_fine(bench: Bench) -> None:
     for _ in range(2):
         bench.jobs.let_go(share_of(ticket), "0-1")
     assert bench.lake.files() == {}
+
+
+def test_g12_what_a_job_writes_is_needed_until_its_shard_lets_go(bench: Bench) -> None:
+    seen: list[bool] = []
+
+    def look() -> None:
+        folder = max(bench.lake.files()).partition("/shard=")[0]
+        seen.append(bench.jobs.is_needed(folder, "0-1"))
+
+    first, second = bench.submit(0), bench.submit(1)
+    bench.engine.meanwhile = look
+    bench.run()
+    attempt = share_of(first).attempt
+
+    assert seen == [True], "while the job runs"
+    assert bench.jobs.is_needed(attempt, "0-1")
+    bench.jobs.let_go(share_of(first), "0-1")
+    assert not bench.jobs.is_needed(attempt, "0-1")
+    assert bench.jobs.is_needed(attempt, "1-1")
+    assert not bench.jobs.is_needed(attempt, "1-2")
+    bench.jobs.let_go(share_of(second), "1-1")
+    assert not bench.jobs.is_needed(attempt, "1-1")
+
+
+def test_g12_what_a_failed_job_could_not_remove_is_needed_by_nobody(bench: Bench) -> None:
+    bench.engine.poison = {"0-1"}
+    bench.engine.meanwhile = lambda: setattr(bench.lake, "refuses", "no room")
+    bench.submit(0)
+    bench.run()
+    (folder,) = {path.partition("/shard=")[0] for path in bench.lake.files() if "shard=" in path}
+    assert not bench.jobs.is_needed(folder, "0-1")
+
+
+def test_what_is_left_for_the_sweeper_is_not_removed_with_the_last_one(bench: Bench) -> None:
+    """A journal may name it."""
+    first, second = bench.submit(0), bench.submit(1)
+    bench.run()
+    bench.jobs.leave(share_of(first), "0-1")
+    assert not bench.jobs.is_needed(share_of(first).attempt, "0-1")
+
+    bench.jobs.let_go(share_of(second), "1-1")
+
+    assert f"{share_of(first).folder}/part-0" in bench.lake.files()
 
 
 def test_the_name_of_an_attempt_says_all_its_shards(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from headgate.landing.names import (
     SUFFIXES,
     attempt_folder,
     commit_of,
-    file_name,
+    file_stem,
     folder_of,
     label_of,
     labels_of,
@@ -54,7 +54,7 @@ def test_late_records_may_be_dead_letters() -> None:
 def test_inv1_the_name_of_a_file_says_its_commit(
     shard: int, number: int, index: int, land_as: LandAs
 ) -> None:
-    assert commit_of(file_name(shard, number, index, land_as)) == (shard, number)
+    assert commit_of(f"{file_stem(shard, number)}-{index}.{SUFFIXES[land_as]}") == (shard, number)
 
 
 @pytest.mark.parametrize(

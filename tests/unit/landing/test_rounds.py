@@ -99,3 +99,4 @@ def test_who_waits_for_everything_needs_a_proof_that_nothing_waits() -> None:
     assert move(NOTHING, is_eager=True) == Start(True, "nothing waits")
     assert isinstance(move(NOTHING, is_eager=True, is_proved=True), Wait)
     assert isinstance(move(Waiting(0, 0, None, unfinished=1), is_eager=True), Wait)
+    assert isinstance(move(Waiting(0, 0, None, unreadable=1), is_eager=True), Wait)

@@ -10,6 +10,8 @@ from headgate.engine import Job, Staged
 from headgate.errors import Corrupt, Unavailable
 from headgate.lake.memory import MemoryLake
 from headgate.landing.names import LATE, commit_of
+from headgate.landing.shard import words_of
+from headgate.landing.watermarks import COMMIT_HOURS_MIN, OPEN_HOURS_MAX
 from headgate.periods import HOUR_MS, Period, aligned
 from headgate.testing.brook import Brook
 from headgate.testing.estuary import settings_of
@@ -214,3 +216,33 @@ def test_k22_a_record_is_late_if_its_hour_ended_at_or_before_the_watermark() -> 
             str(Period(hour_ms, "hour")),
         ), f"watermark {offset} ms from the bound, hour {hour}"
         assert file.published.startswith(f"{LATE}/") == is_late
+
+
+def test_event_times_all_over_the_place_do_not_fill_the_checkpoint_and_stop_the_shard() -> None:
+    """Three years of hours in one file, all of them allowed: more than a document holds."""
+    world = world_of(replace(settings_of(), first_hour_ms=0, allowed_lateness_ms=2**40))
+    for _ in range(2):
+        first = world.now_ms - 30_000 * HOUR_MS
+        world.drop("lane-0", *range(first, world.now_ms, HOUR_MS))
+        Process(world, Calm()).until(world.is_landed)
+        world.ambient.pass_ms(HOUR_MS)
+
+    checkpoint = world.checkpoint()
+    assert world.estuary.faults() == []
+    assert world.cries == []
+    assert checkpoint.number >= 2
+    assert len(checkpoint.periods) == OPEN_HOURS_MAX + COMMIT_HOURS_MIN
+    assert max(checkpoint.periods) == str(Period.hour_of(world.now_ms - 2 * HOUR_MS))
+    # The second file has mostly the same hours: those that are open take no room.
+    assert checkpoint.counts["data"] == 2 * OPEN_HOURS_MAX + COMMIT_HOURS_MIN
+    assert checkpoint.counts["late"] == 60_000 - checkpoint.counts["data"]
+
+
+def test_what_became_of_lines_is_told_in_words_of_one_and_of_many() -> None:
+    assert words_of({"data": 1_000, "late": 0, "dead": 1, "skip": 2}) == (
+        "1,000 on time, 1 dead letter, 2 blank lines or headers"
+    )
+    assert words_of({"data": 1, "dead": 2, "skip": 1}) == (
+        "1 on time, 2 dead letters, 1 blank line or header"
+    )
+    assert words_of({"data": 0}) == "no records"

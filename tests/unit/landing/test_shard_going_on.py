@@ -1,5 +1,6 @@
 """A shard that goes on, stands still or comes to its end: nothing is lost, and people see it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,16 +8,19 @@ import pytest
 from headgate.app.progress import progress_of
 from headgate.audit.inspection import audit
 from headgate.commits import Announced
-from headgate.errors import Unavailable
+from headgate.commits.streams import Pause, StreamDocument, stream_key
+from headgate.errors import Halted, Invalid, Unavailable
 from headgate.lake.memory import MemoryLake
 from headgate.landing import StepSettings
+from headgate.landing.kind import LandKind
 from headgate.landing.lake_mark import PATH
 from headgate.landing.names import DEAD
-from headgate.landing.shard import DRAIN_MS, LOOK_MS
-from headgate.landing.stream_document import Pause, StreamDocument, stream_key
+from headgate.landing.report import REPORT_MS, Report, report_key
+from headgate.landing.shard import DRAIN_MS, LOOK_MS, ShardWork
+from headgate.landing.stream_document import shard_of
 from headgate.periods import HOUR_MS
 from headgate.store import JsonObject
-from headgate.store.changes import change
+from headgate.store.changes import change, read
 from headgate.testing.estuary import settings_of
 from headgate.testing.faults import Call, Calm
 from tests.crash.landing_flows import Land, Recover
@@ -102,6 +106,121 @@ def test_q16_if_a_dead_letter_cannot_be_written_the_position_stays() -> None:
     lake.is_closed = False
     process.until(world.is_landed)
     assert world.estuary.faults() == []
+
+
+class Mount:
+    """The disk of the lake: taken away, its mount point is an empty folder."""
+
+    def __init__(self, lake: MemoryLake) -> None:
+        self._lake = lake
+        self._content = dict[str, bytes]()
+
+    def unmount(self) -> None:
+        self._content = self._lake.files()
+        for path in self._content:
+            facts = self._lake.facts(path)
+            assert facts is not None
+            self._lake.remove(path, facts)
+
+    def mount(self) -> None:
+        for path, content in self._content.items():
+            self._lake.put(path, content)
+
+
+@pytest.mark.parametrize("nth", [1, 2], ids=["no step is done", "the record is published"])
+def test_inv2_a_lake_that_is_unmounted_in_mid_publish_is_waited_for_and_nothing_is_given_up(
+    nth: int,
+) -> None:
+    world = Land().fresh()
+    mount, published = Mount(world.lake), list[str]()
+
+    def look(call: Call) -> None:
+        if call.method == "publish" and call.subject not in published:
+            published.append(call.subject)
+            if len(published) == nth:
+                mount.unmount()
+
+    process = Process(world, Watching(look))
+    for _ in range(120):  # half a minute
+        process.turn()
+    assert world.cries == []  # nobody is called: the shard says that it waits
+    assert world.checkpoint().journal is not None
+    told = read(world.store, report_key("orders", 0), Report)
+    assert told is not None
+    assert "is a disk not mounted?" in told.value.remark
+
+    mount.mount()
+    land(world)
+    assert world.checkpoint().journal is None
+
+
+# Telling
+
+
+def test_a_paused_stream_tells_what_waits_now() -> None:
+    world = world_of()
+    world.estuary.brook.add("lane-0")
+    process = Process(world, Calm(), is_eager=False)
+    process.turn()
+    key = stream_key(world.settings.name)
+    pause = Pause("maintenance", "ann", 0)
+    change(world.store, key, StreamDocument, lambda found: replace(found, paused=pause))
+    for files in (1, 2):
+        world.drop("lane-0", world.now_ms)
+        world.ambient.pass_ms(LOOK_MS + REPORT_MS)
+        process.turn()
+        told = read(world.store, report_key("orders", 0), Report)
+        assert told is not None
+        assert (told.value.waiting_files, told.value.doing) == (files, "paused by ann: maintenance")
+
+
+def test_who_leaves_tells_what_waits_now_and_not_what_waited_before() -> None:
+    world = world_of()
+    world.drop("lane-0", world.now_ms)
+    process = Process(world, Calm())
+    process.until(world.is_landed)
+    told = read(world.store, report_key("orders", 0), Report)
+    assert told is not None
+    assert told.value.waiting_files == 1  # of the round that has landed since
+
+    process.held.is_draining = True
+    process.turn()
+
+    told = read(world.store, report_key("orders", 0), Report)
+    assert told is not None
+    assert (told.value.waiting_files, told.value.doing) == (0, "idle")
+
+
+# Settings that cannot work
+
+
+class Refusing(Calm):
+    """An engine that refuses what the settings say."""
+
+    def around(self, call: Call, act: Callable[[], object]) -> object:
+        if call.method == "stage" and call.protocol == "Engine":
+            raise Invalid("Spark refuses event_time; next: correct it in the settings")
+        return super().around(call, act)
+
+
+def test_what_the_engine_refuses_for_the_settings_is_not_tried_again() -> None:
+    world = world_of()
+    world.drop("lane-0", world.now_ms)
+
+    with pytest.raises(Halted):
+        Process(world, Refusing()).until(world.is_landed)
+
+    assert world.cries == [
+        "Spark refuses event_time; next: correct it in the settings; next: "
+        'headgate shard release orders/0 --reason "…"'
+    ]
+
+
+def test_a_shard_goes_on_by_its_own_command() -> None:
+    world = world_of()
+    kind = LandKind(replace(world.settings, name="a b"), Process(world, Calm()).tools)
+
+    assert kind.release_command("land:a b/7") == "headgate shard release 'a b/7' --reason \"…\""
 
 
 # The last step
@@ -216,3 +335,53 @@ def test_who_is_draining_waits_for_a_round_only_so_long() -> None:
     process.jobs.tick()
     assert process.mill.jobs == 0  # it was given up
     land(world)
+
+
+# First watermarks
+
+
+def lane_of(shard: int, shards: int = 2) -> str:
+    return next(f"lane-{n}" for n in range(100) if shard_of(f"lane-{n}", shards) == shard)
+
+
+def idle(world: World, since_ms: int) -> list[bool]:
+    streams = {world.settings.name: world.settings}
+    return [one.is_idle for one in progress_of(world.store, streams, since_ms, world.now_ms)]
+
+
+def test_a_shard_that_was_empty_before_the_first_hour_is_waited_for_until_it_has_a_watermark() -> (
+    None
+):
+    world = world_of(settings_of(shards=2))
+    empty, full = lane_of(0), lane_of(1)
+    world.estuary.brook.add(empty)
+    world.drop(full, world.now_ms)
+    since_ms = world.now_ms
+
+    process = Process(world, Calm())
+    process.until(lambda: world.is_landed() and all(idle(world, since_ms)))
+
+    assert world.checkpoint(0).watermarks[empty] is not None
+    assert world.checkpoint(0).number == 2  # one before anything had landed, and one behind it
+
+
+def test_a_first_watermark_that_cannot_be_given_is_tried_once_and_nobody_waits_for_it() -> None:
+    world = world_of(settings_of(shards=2))
+    world.estuary.brook.add(lane_of(0))
+    world.drop(lane_of(1), world.now_ms)
+    since_ms = world.now_ms
+    process = Process(world, Calm())
+
+    def unknown() -> int:
+        raise Unavailable("nobody knows the store's clock, so no watermark moves")
+
+    clockless = replace(process.tools, clock_off_ms=unknown)
+    process.works[0] = ShardWork(process.held, world.settings, 0, clockless)
+
+    process.until(lambda: world.is_landed() and all(idle(world, since_ms)))
+    number = world.checkpoint(0).number
+    for _ in range(20):
+        process.turn()
+
+    assert None in world.checkpoint(0).watermarks.values()
+    assert world.checkpoint(0).number <= number + 1  # at the end of its shift, and no other

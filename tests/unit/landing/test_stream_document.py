@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from headgate.commits.streams import stream_key
 from headgate.errors import Invalid
 from headgate.landing.kind import LandFeed, kind_name
-from headgate.landing.stream_document import fix_first_hour, open_stream, shard_of, stream_key
+from headgate.landing.stream_document import fix_first_hour, open_stream, shard_of
+from headgate.periods import HOUR_MS
 from headgate.testing.estuary import settings_of
 from headgate.testing.manual import ManualAmbient, manual_store
 
@@ -47,3 +49,12 @@ def test_a_stream_feeds_one_task_for_each_shard() -> None:
     assert [(order.kind, order.labels) for order in orders] == [(kind_name("orders"), ("big",))] * 2
     assert orders[0].payload == b'{"stream": "orders", "shard": 1}'
     assert feed.wanted(3, 10) == ()
+
+
+def test_k7_a_first_hour_that_the_settings_say_later_counts_until_something_has_landed() -> None:
+    store = manual_store(ManualAmbient())
+    assert open_stream(store, settings_of()).first_hour_ms is None
+    later = replace(settings_of(), first_hour_ms=3 * HOUR_MS)
+    assert open_stream(store, later).first_hour_ms == 3 * HOUR_MS
+    again = replace(settings_of(), first_hour_ms=9 * HOUR_MS)
+    assert open_stream(store, again).first_hour_ms == 3 * HOUR_MS

@@ -4,7 +4,15 @@ import pytest
 
 from headgate.commits.record import Mark
 from headgate.engine import Kind, Tally
-from headgate.landing.watermarks import FIRST_HOURS_MS, first_hour, marks_after
+from headgate.landing.watermarks import (
+    COMMIT_HOURS_MIN,
+    FIRST_HOURS_MS,
+    OPEN_HOURS_MAX,
+    OPEN_HOURS_MOST,
+    first_hour,
+    marks_after,
+    oldest_hour,
+)
 from headgate.periods import HOUR_MS, Period
 
 NOON = Period.parse("2026-11-01T12").start_ms
@@ -131,3 +139,31 @@ def test_the_first_hour_is_not_ahead_of_every_arrival() -> None:
     hours = [10 * HOUR_MS, 11 * HOUR_MS, 69_440_000 * HOUR_MS]
     assert first_hour(hours[2:], highest_ms=11 * HOUR_MS + 5) is None
     assert first_hour(hours, highest_ms=11 * HOUR_MS + 5) == 10 * HOUR_MS
+
+
+@pytest.mark.parametrize(
+    ("count", "open_hours", "first_hour_ms", "oldest_ms"),
+    [
+        (OPEN_HOURS_MAX, 0, None, None),
+        (OPEN_HOURS_MAX, 0, 7, 7),
+        (OPEN_HOURS_MAX + 1, 0, None, HOUR_MS),
+        (OPEN_HOURS_MAX + 1, 0, 7, HOUR_MS),
+        (OPEN_HOURS_MAX + 1, 0, 2 * HOUR_MS, 2 * HOUR_MS),
+        (OPEN_HOURS_MAX, 1, None, HOUR_MS),
+        (COMMIT_HOURS_MIN, OPEN_HOURS_MAX, None, None),
+        (COMMIT_HOURS_MIN + 3, OPEN_HOURS_MAX, None, 3 * HOUR_MS),
+        (3, OPEN_HOURS_MOST, None, 3 * HOUR_MS),
+        (0, 0, None, None),
+    ],
+)
+def test_what_a_checkpoint_has_no_room_for_is_late(
+    count: int, open_hours: int, first_hour_ms: int | None, oldest_ms: int | None
+) -> None:
+    hours = [number * HOUR_MS for number in range(count)]
+    others = [-number * HOUR_MS for number in range(1, open_hours + 1)]
+    assert oldest_hour([*hours, *hours], others, first_hour_ms) == oldest_ms
+
+
+def test_hours_that_are_open_already_take_no_room() -> None:
+    opened = [number * HOUR_MS for number in range(OPEN_HOURS_MAX)]
+    assert oldest_hour(opened, opened, None) is None
