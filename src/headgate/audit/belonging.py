@@ -1,9 +1,9 @@
 """Belonging: invariant 1, file by file, for folders in which listing and records differ.
 
 A checkpoint is read first (what it says is concluded must be there), then the folders are listed,
-then the records are read (a record is published before its files). Only a restage takes published
-files away, and only a redrive moves them: so what looks wrong is looked at twice, and dead letters
-are looked for along their way.
+then the records are read (a record is published before its files). Only a restage and a merge take
+published files away, and only a redrive moves them: so what looks wrong is looked at twice, and
+dead letters are looked for along their way. What was merged is in `merged`.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from headgate.audit import Finding
 from headgate.audit.advice import look_again, restore
+from headgate.audit.merged import judged_inputs, judged_outputs, merges_of, unlanded_inputs
 from headgate.audit.numbers import last_concluded
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.commits.merges import merge_of
 from headgate.commits.record import Record, RecordFile
 from headgate.commits.replay import read_record
 from headgate.errors import Corrupt
@@ -48,18 +50,19 @@ class Shard:
 
 
 def check_folders(
-    store: DocumentStore, lake: Lake, stream: str, folders: Mapping[str, Spans]
+    store: DocumentStore, lake: Lake, stream: str, folders: Mapping[str, Spans], root: str
 ) -> list[Finding]:
-    """What is wrong in these folders, and still is at a second look. Raises Unavailable."""
-    first = _look(store, lake, stream, folders)
+    """What is wrong in these folders, and still is at a second look. `root`: the key of the root's
+    document. Raises Unavailable."""
+    first = _look(store, lake, stream, folders, root)
     if not first:
         return []
-    second = set(_look(store, lake, stream, folders))
+    second = set(_look(store, lake, stream, folders, root))
     return [finding for finding in first if finding in second]
 
 
 def _look(
-    store: DocumentStore, lake: Lake, stream: str, folders: Mapping[str, Spans]
+    store: DocumentStore, lake: Lake, stream: str, folders: Mapping[str, Spans], root: str
 ) -> list[Finding]:
     named = {shard for spans in folders.values() for shard in spans}
     before = {shard: _checkpoint(store, stream, shard) for shard in sorted(named)}
@@ -67,10 +70,13 @@ def _look(
     seen: dict[int, set[int]] = {}
     for sizes in listed.values():
         for path in sizes:
-            shard, number = commit_of(name_of(path)) or (0, 0)
-            seen.setdefault(shard, set()).add(number)
+            said = commit_of(name_of(path))
+            if said is not None:
+                seen.setdefault(said[0], set()).add(said[1])
     found: list[Finding] = []
     missing: list[tuple[Record, RecordFile]] = []
+    landed: dict[str, RecordFile] = {}
+    torn = False
     for shard in sorted({*named, *seen}):
         earlier = before.get(shard)
         wanted = _wanted(shard, folders, earlier) | seen.get(shard, set())
@@ -78,14 +84,25 @@ def _look(
         # After the listing: what was published meanwhile had been journaled.
         checkpoint = _checkpoint(store, stream, shard)
         if isinstance(checkpoint, Corrupt):
+            torn = True
             continue  # told already; without it nothing of this shard can be judged
         judged = Shard(shard, checkpoint, commits)
+        last = 0 if checkpoint is None else checkpoint.number
+        for number, commit in commits.items():
+            landed |= commit.files
+            torn |= commit.record is None and (not commit.is_readable or number <= last)
         for folder in sorted(listed):
             found += _judged_files(stream, judged, listed[folder])
         if isinstance(earlier, Checkpoint):
             missing += _missing(judged, earlier, listed)
-    moved = _moved(lake, stream, missing)
-    return found + _told(stream, [one for one in missing if one[1].published not in moved])
+    periods = {file.period for file in landed.values() if file.kind == "data"}
+    merges = merges_of(store, lake, stream, root, periods)
+    found += [*judged_inputs(stream, merges, listed), *judged_outputs(stream, merges, listed)]
+    if not torn:  # a record that is gone or cannot be read is a finding of its own
+        found += unlanded_inputs(stream, merges, landed)
+    lost = [one for one in missing if one[1].published not in merges.inputs]
+    moved = _moved(lake, stream, lost)
+    return found + _told(stream, [one for one in lost if one[1].published not in moved])
 
 
 def _checkpoint(store: DocumentStore, stream: str, shard: int) -> Checkpoint | Corrupt | None:
@@ -101,8 +118,12 @@ def _listed(lake: Lake, folder: str) -> dict[str, int]:
     return {
         entry.path: entry.size_bytes
         for entry in entries_of(lake, folder)
-        if not entry.is_folder and commit_of(name_of(entry.path)) is not None
+        if not entry.is_folder and _is_ours(name_of(entry.path))
     }
+
+
+def _is_ours(name: str) -> bool:
+    return commit_of(name) is not None or merge_of(name) is not None
 
 
 def _wanted(
@@ -225,3 +246,22 @@ def _told(stream: str, missing: Collection[tuple[Record, RecordFile]]) -> list[F
         advice = restore("it", stream)
         found.append(Finding(2, stream, shard, min(paths), words, meaning, advice))
     return found
+
+
+def is_foreign(folder: str, name: str, is_folder: bool) -> bool:
+    """Readers of lakes skip what is hidden, and would take this for records. Pure."""
+    if is_folder and folder.startswith(f"{DEAD}/"):
+        return False
+    return not name.startswith(("_", "."))
+
+
+def foreign(stream: str, path: str) -> Finding:
+    return Finding(
+        1,
+        stream,
+        None,
+        path,
+        "lies in a data folder, and no commit has such a name",
+        "readers of this folder take it for records of the stream",
+        f"see whose it is, move it away; then {look_again(stream)}",
+    )

@@ -1,16 +1,19 @@
-"""Documents: the checkpoints and stream documents of a store, each for itself."""
+"""Documents: checkpoints, and the documents of streams, roots and tables, each for itself."""
 
 from collections.abc import Collection, Iterator
 
+from headgate.apply.table_document import TABLES, TableDocument, table_key
 from headgate.audit import Finding
 from headgate.audit.advice import restore
+from headgate.audit.steady import AGAIN
 from headgate.commits.checkpoint import CHECKPOINTS, Checkpoint, checkpoint_key
 from headgate.commits.record import COMMITS
+from headgate.commits.roots import ROOTS, RootDocument
+from headgate.commits.streams import STREAMS, StreamDocument, stream_key
 from headgate.errors import Corrupt
 from headgate.lake import Lake
 from headgate.lake.pages import entries_of
 from headgate.lake.paths import name_of
-from headgate.landing.stream_document import STREAMS, StreamDocument, stream_key
 from headgate.periods import escape_name
 from headgate.store import Damaged, Document, DocumentStore
 from headgate.store.changes import read
@@ -43,6 +46,29 @@ def check_checkpoints(store: DocumentStore, only: Collection[str]) -> Iterator[F
         if stream not in judged:  # after its checkpoint: it is made before
             judged[stream] = _stream_document(store, stream)
         yield from _is_of_a_stream(entry.key, stream, shard, judged[stream])
+
+
+def check_root_documents(store: DocumentStore, only: Collection[str]) -> Iterator[Finding]:
+    """`only`: with these keys; none: all."""
+    for entry in _entries(store, ROOTS):
+        if not only or entry.key in only:
+            yield from _damage(entry, RootDocument, "", None)
+
+
+def check_table_documents(store: DocumentStore, only: Collection[str]) -> Iterator[Finding]:
+    for entry in _entries(store, TABLES):
+        if not only or entry.key in only:
+            yield from _damage(entry, TableDocument, "", None)
+
+
+def remark_tables(store: DocumentStore, known: Collection[str]) -> Iterator[Finding]:
+    """Of tables that the settings do not have."""
+    keys = {table_key(name) for name in known}
+    for entry in _entries(store, TABLES):
+        if entry.key not in keys:
+            words = "is not in the settings"
+            meaning = "where its rows lie is not known, and nothing of it was audited"
+            yield Finding(None, "", None, entry.key, words, meaning, "headgate config check")
 
 
 def remark_streams(store: DocumentStore, known: Collection[str]) -> Iterator[Finding]:
@@ -81,7 +107,7 @@ def _entries(store: DocumentStore, prefix: str) -> Iterator[Document | Damaged]:
 
 def _damage(
     entry: Document | Damaged,
-    kind: type[Checkpoint] | type[StreamDocument],
+    kind: type[Checkpoint | StreamDocument | RootDocument | TableDocument],
     stream: str,
     shard: int | None,
 ) -> Iterator[Finding]:
@@ -118,7 +144,8 @@ def _stream_document(store: DocumentStore, stream: str) -> StreamDocument | Corr
 
 
 def _finding(key: str, stream: str, shard: int | None, words: str, meaning: str) -> Finding:
-    return Finding(None, stream, shard, key, words, meaning, restore("it", stream))
+    next_ = restore("it", stream) if stream else f"put it back from a backup, then {AGAIN}"
+    return Finding(None, stream, shard, key, words, meaning, next_)
 
 
 def _part(key: str, place: int) -> str:

@@ -29,13 +29,14 @@ def remark_leftovers(store: DocumentStore, lake: Lake, stream: str) -> Iterator[
                 folders += 1
                 example = example or folder
     if folders:
+        what = "1 folder" if folders == 1 else f"{folders:,} folders"
         yield Finding(
             None,
             stream,
             None,
             example,
-            f"{folders:,} folders of staging have an older epoch, and no journal names them",
-            "they cost room and nothing else; a node that holds their shard sweeps them within ten "
+            f"{what} of staging from an older epoch, and no journal names any of it",
+            "it costs room and nothing else; a node that holds the shard sweeps it within ten "
             "minutes",
             look_again(stream),
         )

@@ -1,14 +1,16 @@
 """Standing: invariant 4: beyond what is concluded there is at most one commit, which the journal
-names."""
+names. And whether that commit can be finished at all."""
 
 from collections.abc import Iterator
 
 from headgate.audit import Finding
-from headgate.audit.advice import restore, show_journal
+from headgate.audit.advice import restage, restore, show_journal
 from headgate.audit.numbers import number_of
-from headgate.commits.checkpoint import Checkpoint, checkpoint_key, concluded
-from headgate.commits.record import record_folder, record_path
-from headgate.errors import Corrupt
+from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key, concluded
+from headgate.commits.record import Record, from_bytes, record_folder, record_path
+from headgate.commits.replay import read_record
+from headgate.commits.steps import PublishFile
+from headgate.errors import Corrupt, Halted
 from headgate.lake import FileFacts, Lake
 from headgate.store import DocumentStore
 from headgate.store.changes import read
@@ -65,6 +67,61 @@ def check_journaled_record(
             "committed for this shard",
             show_journal(stream, shard),
         )
+
+
+def remark_journal(store: DocumentStore, lake: Lake, stream: str, shard: int) -> Iterator[Finding]:
+    """Of a journal whose files are gone; nobody but a person can go on. Raises Unavailable."""
+    before = _standing(store, stream, shard)
+    lost = None if before is None else _lost(lake, stream, shard, before)
+    # Afterwards: whoever finished it meanwhile has removed what was staged.
+    if before is None or lost is None or _standing(store, stream, shard) != before:
+        return
+    yield Finding(
+        None,
+        stream,
+        shard,
+        lost,
+        f"commit {before.number} of {stream}/{shard} is journaled and not finished, and what was "
+        "staged for this file is missing or damaged",
+        "nothing more of this shard lands; its records are still in the source, and are read again "
+        "by a person's decision",
+        restage(stream, shard),
+    )
+
+
+def _standing(store: DocumentStore, stream: str, shard: int) -> Journal | None:
+    """That nobody has decided about yet."""
+    try:
+        found = read(store, checkpoint_key(stream, shard), Checkpoint)
+    except Corrupt:
+        return None  # a finding of the documents
+    return None if found is None or found.value.restage is not None else found.value.journal
+
+
+def _lost(lake: Lake, stream: str, shard: int, journal: Journal) -> str | None:
+    """The first file of the journal's commit that can be published no more."""
+    name, path = f"{stream}/{shard}", record_path(stream, shard, journal.number)
+    facts = FileFacts(journal.size_bytes, journal.checksum)
+    steps = [PublishFile(name, journal.record, path, facts)]
+    try:
+        record = read_record(lake, stream, shard, journal.number) or _staged(lake, journal)
+    except Corrupt:
+        return None  # a finding of its own
+    if record is not None:
+        steps += [PublishFile(name, one.staged, one.published, one.facts) for one in record.files]
+    for step in steps:
+        try:
+            step.state(lake)
+        except Halted:
+            return step.published
+        except Corrupt:
+            return None  # another file has its name: a finding of its folder
+    return None
+
+
+def _staged(lake: Lake, journal: Journal) -> Record | None:
+    raw = lake.read(journal.record)
+    return None if raw is None else from_bytes(raw, journal.record)
 
 
 def check_beyond(store: DocumentStore, lake: Lake, stream: str, shard: int) -> Iterator[Finding]:

@@ -11,33 +11,35 @@ from headgate.lake.pages import entries_of
 from headgate.lake.paths import join, name_of
 from headgate.landing import StreamSettings
 from headgate.landing.names import DEAD, LATE
-from headgate.periods import escape_name
+from headgate.periods import FolderTemplate, Period, escape_name
 
 DEAD_DEPTH = 2  # _dead/<stream>/<date>/late
 
 
 def data_folders(lake: Lake, settings: StreamSettings) -> Iterator[str]:
     """Of hours, on time and late, and of dead letters. Some may be empty. Raises Unavailable."""
-    yield from _below(lake, settings, "", 0)
-    yield from _below(lake, settings, LATE, 0)
+    yield from hour_folders(lake, settings.name, settings.folder)
+    yield from hour_folders(lake, settings.name, settings.folder, LATE)
     yield from _dead_below(lake, f"{DEAD}/{escape_name(settings.name)}", DEAD_DEPTH)
 
 
-def _below(lake: Lake, settings: StreamSettings, folder: str, depth: int) -> Iterator[str]:
-    template = settings.folder
+def hour_folders(
+    lake: Lake, stream: str, template: FolderTemplate, root: str = "", depth: int = 0
+) -> Iterator[str]:
+    """Data folders of a stream's hours below this one. Some may not be there."""
     if depth == len(template.segments):
-        place = template.match(folder.removeprefix(f"{LATE}/"))
-        if place is not None and place.stream == settings.name:
-            yield folder
+        place = template.match(root.removeprefix(f"{LATE}/"))
+        if place is not None and place.stream == stream:
+            yield root
         return
     segment = template.segments[depth]
     if set(segment.symbols) <= {"stream"}:
-        name = segment.render({"stream": escape_name(settings.name)})
-        yield from _below(lake, settings, join(folder, name), depth + 1)
+        name = segment.render({"stream": escape_name(stream)})
+        yield from hour_folders(lake, stream, template, join(root, name), depth + 1)
         return
-    for entry in entries_of(lake, folder):
+    for entry in entries_of(lake, root):
         if entry.is_folder and template.patterns[depth].fullmatch(name_of(entry.path)):
-            yield from _below(lake, settings, entry.path, depth + 1)
+            yield from hour_folders(lake, stream, template, entry.path, depth + 1)
 
 
 def _dead_below(lake: Lake, folder: str, depth: int) -> Iterator[str]:
@@ -46,3 +48,25 @@ def _dead_below(lake: Lake, folder: str, depth: int) -> Iterator[str]:
             yield entry.path
             if depth > 1:
                 yield from _dead_below(lake, entry.path, depth - 1)
+
+
+def parent_folders(lake: Lake, template: FolderTemplate) -> Iterator[Period]:
+    """Every hour and day that has a folder over all streams. Raises Unavailable."""
+    if template.rolls_up:
+        yield from _parents_below(lake, template, "", 0)
+
+
+def _parents_below(
+    lake: Lake, template: FolderTemplate, folder: str, depth: int
+) -> Iterator[Period]:
+    place = template.match_parent(folder) if folder else None
+    if place is not None and place.stream is None and place.shard is None:
+        is_hour = place.period.kind == "hour"
+        of = template.hour_folder(place.period) if is_hour else template.day_folder(place.period)
+        if of == folder:
+            yield place.period
+        if is_hour:
+            return
+    for entry in entries_of(lake, folder):
+        if entry.is_folder and template.patterns[depth].fullmatch(name_of(entry.path)):
+            yield from _parents_below(lake, template, entry.path, depth + 1)

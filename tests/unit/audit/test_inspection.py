@@ -5,12 +5,12 @@ import pytest
 
 from headgate.audit import inspection
 from headgate.audit.inspection import audit
-from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.commits.checkpoint import Checkpoint, Wish, checkpoint_key
 from headgate.commits.record import record_path
+from headgate.commits.streams import StreamDocument, stream_key
 from headgate.errors import Invalid
 from headgate.lake import LIST_MAX, Listing
 from headgate.lake.memory import MemoryLake
-from headgate.landing.stream_document import StreamDocument, stream_key
 from headgate.periods import FolderTemplate
 from headgate.store.codec import body_of
 from tests.unit.audit.worlds import DATA, EPOCH, World, landed, restaged, settings_of
@@ -136,14 +136,38 @@ def test_staging_of_an_older_epoch_is_a_remark() -> None:
     found = world.audit()
     assert found.is_clean
     assert [remark.subject for remark in found.remarks] == [old]
-    assert "1 folders" in found.remarks[0].words
+    assert found.remarks[0].words.startswith("1 folder of staging")
 
 
 def test_staging_that_a_journal_names_is_no_remark() -> None:
-    world = landed()
-    journal, _ = world.intend({"2026-11-01T09": 1})
-    world.lake.put(f"{journal.folder}/part.parquet", b"x")
+    world = landed(3)
+    journal, record = world.intend({"2026-11-01T09": 1})
+    world.stage(journal, record)
     world.change_checkpoint(epoch=EPOCH + 1)
+    assert world.audit().remarks == ()
+
+
+@pytest.mark.parametrize("lost", ["record", "file"])
+def test_g1_a_journal_whose_files_are_gone_is_a_remark_with_the_next_command(lost: str) -> None:
+    world = landed(3)
+    journal, record = world.intend({"2026-11-01T09": 1})
+    world.stage(journal, record)
+    world.remove(journal.record if lost == "record" else record.files[0].staged)
+
+    found = world.audit()
+
+    assert found.is_clean
+    (remark,) = found.remarks
+    assert remark.subject == (world.path(record) if lost == "record" else record.files[0].published)
+    assert "commit 4 of orders/0 is journaled and not finished" in remark.words
+    assert remark.next == ("headgate journal restage orders/0 --reason 'what was staged is gone'")
+
+
+def test_a_journal_that_a_person_has_decided_about_is_no_remark() -> None:
+    world = landed(3)
+    world.intend({"2026-11-01T09": 1})
+    world.change_checkpoint(restage=Wish("gone", "ada", 1))
+
     assert world.audit().remarks == ()
 
 

@@ -10,25 +10,11 @@ from headgate.lake import LIST_MAX, FileFacts, Listing
 from headgate.lake.memory import MemoryLake
 from headgate.store import TIMEOUT_MS, Document, DocumentStore
 from headgate.testing.planted import ForwardingStore
+from tests.unit.audit.busy import Busy
 from tests.unit.audit.worlds import DEAD, World, landed
 
 HOURS = {"2026-11-01T01": 3, "2026-11-01T20": 1}
 CALLS_MAX = 1_000
-
-
-class Busy:
-    """Goes on with somebody else's work at one call of the audit, and at those behind it."""
-
-    def __init__(self, steps: Iterator[None], first: int, at_once: int) -> None:
-        self.steps = steps
-        self.calls = -first
-        self.at_once = at_once
-
-    def happen(self) -> None:
-        self.calls += 1
-        if self.calls > 0:
-            for _ in range(self.at_once):
-                next(self.steps, None)
 
 
 class BusyLake(MemoryLake):

@@ -18,11 +18,11 @@ from headgate.commits.record import (
     record_path,
     to_bytes,
 )
+from headgate.commits.streams import StreamDocument, stream_key
 from headgate.engine import EventTime
 from headgate.lake.memory import MemoryLake
 from headgate.landing import StreamSettings
-from headgate.landing.names import file_name, folder_of, shard_folder, staging_folder
-from headgate.landing.stream_document import StreamDocument, stream_key
+from headgate.landing.names import file_stem, folder_of, shard_folder, staging_folder
 from headgate.periods import FolderTemplate, Period
 from headgate.sources import FilesSettings
 from headgate.store import DocumentStore, JsonObject
@@ -111,6 +111,12 @@ class World:
         self.write(replace(checkpoint, epoch=EPOCH, number=number, journal=journal), shard)
         return journal, record
 
+    def stage(self, journal: Journal, record: Record) -> None:
+        """All that the journal's commit needs to be published."""
+        self.lake.put(journal.record, to_bytes(record))
+        for file in record.files:
+            self.lake.put(file.staged, content_of(file.published))
+
     def publish(self, record: Record) -> None:
         self.lake.put(self.path(record), to_bytes(record))
         for file in record.files:
@@ -146,7 +152,7 @@ class World:
     def _file(self, shard: int, number: int, kind: Any, hour: str, rows: int) -> RecordFile:
         hour_ms = Period.parse(hour).start_ms if hour else None
         folder = folder_of(self.settings, shard, kind, hour_ms, TODAY)
-        path = f"{folder}/{file_name(shard, number, 0, 'parquet')}"
+        path = f"{folder}/{file_stem(shard, number)}-0.parquet"
         facts = facts_of(content_of(path))
         return RecordFile(kind, hour, "staged", path, facts.size_bytes, facts.checksum, rows)
 
