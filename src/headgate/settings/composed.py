@@ -45,11 +45,14 @@ def _stream(name: str, one: StreamPart) -> StreamSettings:
         allowed_lateness_ms=one.allowed_lateness,
         future_skew_ms=one.future_skew,
         late_records=one.late_records,
-        first_hour_ms=None if one.first_hour is None else rules.first_hour_ms(one.first_hour),
+        first_hour_ms=None if one.first_hour is None else rules.hour_ms(one.first_hour),
+        last_hour_ms=None if one.last_hour is None else rules.hour_ms(one.last_hour),
         record_bytes_max=one.record_size_max,
         round_bytes=one.round_size,
         nodes=tuple(sorted(set(one.nodes))),
         steps=tuple(StepSettings(step.kind, step.model_extra or {}) for step in one.steps),
+        is_merged=one.merge,
+        target_bytes=one.target_size,
     )
 
 

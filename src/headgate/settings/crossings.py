@@ -5,22 +5,27 @@ say together with all other problems, not after those are gone.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 from headgate.errors import Invalid
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name
 from headgate.settings.problems import Place, Problem, nearest
+from headgate.settings.rules import absolute, is_inside
 from headgate.settings.secrecy import guarded
 
 
-def crossings(tree: Mapping[str, Any]) -> list[Problem]:
+def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
+    """`folder`: where relative paths start."""
     streams, tables = _mapping(tree.get("streams")), _mapping(tree.get("tables"))
     conf = _mapping(_mapping(tree.get("spark")).get("conf"))
     return [
         *_alike(streams),
+        *_taken_away(streams, folder),
         *(found for name, one in streams.items() for found in _folder(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _event_time(name, _mapping(one))),
         *(found for name, one in tables.items() for found in _feed(name, _mapping(one), streams)),
+        *_table_places(tables, tree.get("lake"), folder),
         *_bare_secrets(conf, ("spark", "conf")),
         *(
             found
@@ -44,6 +49,27 @@ def _alike(streams: Mapping[str, Any]) -> Iterator[Problem]:
                 "would give both one folder: rename one"
             )
             yield Problem(("streams", name), words)
+
+
+def _taken_away(streams: Mapping[str, Any], folder: str) -> Iterator[Problem]:
+    """Whether a stream removes files that another one certainly reads, too, perhaps later."""
+    sources = {name: _mapping(_mapping(one).get("source")) for name, one in streams.items()}
+    for (name, one), (other, second) in combinations(sources.items(), 2):
+        try:
+            path, path2 = (absolute(str(each.get("path", "")), folder) for each in (one, second))
+        except Invalid:
+            continue  # refused as a path
+        is_taking = any(each.get("after_read", "keep") != "keep" for each in (one, second))
+        reads_all = [not (each.get("include") or each.get("exclude")) for each in (one, second)]
+        is_read_twice = (is_inside(path2, path) and reads_all[0]) or (
+            is_inside(path, path2) and reads_all[1]
+        )
+        if is_taking and is_read_twice:
+            words = (
+                f"stream {name!r} reads there, too, and one of them takes files away that the "
+                "other may not have read: give each a folder of its own, or `after_read: keep`"
+            )
+            yield Problem(("streams", other, "source", "path"), words)
 
 
 def _folder(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
@@ -79,6 +105,31 @@ def _feed(name: str, table: Mapping[str, Any], streams: Mapping[str, Any]) -> It
         near = nearest(stream, streams)
         hint = f"the nearest is {near!r}" if near else "there is no stream at all"
         yield Problem(("tables", name, "feed", "stream"), f"there is no stream {stream!r}; {hint}")
+    elif isinstance(stream, str):
+        land_as = _mapping(streams[stream]).get("land_as", "parquet")
+        if land_as != "parquet":
+            words = f"stream {stream!r} lands as {land_as}, and a table takes parquet"
+            yield Problem(("tables", name, "feed", "stream"), words)
+
+
+def _table_places(tables: Mapping[str, Any], lake: Any, folder: str) -> Iterator[Problem]:
+    """A table's folder is its own: nobody else writes there."""
+    root = _mapping(lake).get("root", lake)
+    taken: dict[str, str] = {}
+    for name, table in tables.items():
+        try:
+            path = absolute(str(_mapping(table).get("path", "")), folder)
+            around = absolute(str(root), folder)
+        except Invalid:
+            continue  # refused as a path
+        if is_inside(path, around) or is_inside(around, path):
+            words = "lies in the lake, or around it: give the table a folder beside it"
+            yield Problem(("tables", name, "path"), words)
+        for other, first in taken.items():
+            if is_inside(path, other) or is_inside(other, path):
+                words = f"table {first!r} lies there, too: give each a folder of its own"
+                yield Problem(("tables", name, "path"), words)
+        taken[path] = name
 
 
 def _bare_secrets(value: Any, place: Place, key: str = "") -> Iterator[Problem]:

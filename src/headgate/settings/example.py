@@ -36,8 +36,11 @@ streams:
     future_skew: 5m               # an event time further ahead is not believed
     late_records: divert          # divert or dead-letter
     # first_hour: 2026-11-01T00   # in UTC; without it, the first commit decides
+    # last_hour: 2027-01-31T23    # a stream that ends: read until this hour has passed
     # record_size_max: 16MB       # longer records are dead letters
     # round_size: 512MB           # so much waiting starts a round before the shift ends
+    # merge: false                # true: small files of an hour become few, before its flag
+    # target_size: 128MB          # of a merged file
     # nodes: [big]                # only nodes with one of these labels
 
 spark:

@@ -76,7 +76,7 @@ def judge(raw: bytes, folder: str, environ: Mapping[str, str]) -> Judged:
         return Judged(parsed.problems)
     given = overridden(parsed.tree, environ, schema())
     file = judged(given.tree, folder)
-    crossed = crossings(given.tree)
+    crossed = crossings(given.tree, folder)
     if isinstance(file, File) and not (parsed.problems or given.problems or crossed):
         return Judged((), composed(file), tuple(_values(dumped(file), (), parsed, given)))
     errors = [] if isinstance(file, File) else [worded(error, schema()) for error in file]

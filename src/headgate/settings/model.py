@@ -15,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    Strict,
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
@@ -30,7 +31,7 @@ from headgate.periods import DEFAULT_FOLDER, FolderTemplate
 from headgate.settings import TableKind, rules, units
 from headgate.settings.keys import Schema
 from headgate.settings.problems import quoted
-from headgate.settings.secrecy import guarded, unreferring
+from headgate.settings.secrecy import connect_server, unreferring
 from headgate.settings.wording import Error
 from headgate.store.names import check_namespace
 
@@ -151,6 +152,8 @@ Wait = Annotated[int, BeforeValidator(duration(0, 365 * DAY_MS)), _DURATION[0], 
 Shift = Annotated[int, BeforeValidator(duration(100, DAY_MS)), _DURATION[0], _DURATION[1]]
 RecordSize = Annotated[int, BeforeValidator(size(1, 2**30)), _SIZE[0], _SIZE[1]]
 RoundSize = Annotated[int, BeforeValidator(size(1, 2**40)), _SIZE[0], _SIZE[1]]
+TargetSize = Annotated[int, BeforeValidator(size(1, 2**40)), _SIZE[0], _SIZE[1]]
+Truth = Annotated[bool, Strict()]
 FileMode = Annotated[int, BeforeValidator(_mode(0o600)), _CHMOD[0], _CHMOD[1]]
 FolderMode = Annotated[int, BeforeValidator(_mode(0o700)), _CHMOD[0], _CHMOD[1]]
 Whole = Annotated[int, BeforeValidator(_is_no_truth)]
@@ -160,6 +163,7 @@ Path = Annotated[
     str, AfterValidator(checked(unreferring)), AfterValidator(_anchored(rules.absolute))
 ]
 Name = Annotated[Text, AfterValidator(checked(rules.stream_name))]
+Hour = Annotated[Text, AfterValidator(kept(rules.hour_ms))]
 Folder = Annotated[Text, AfterValidator(kept(FolderTemplate.parse))]
 
 ConfText = Annotated[
@@ -304,18 +308,34 @@ class StreamPart(Part):
     late_records: Annotated[LateRecords, AfterValidator(_built)] = Field(
         "divert", description="Where late records go."
     )
-    first_hour: Annotated[Text, AfterValidator(kept(rules.first_hour_ms))] | None = Field(
+    first_hour: Hour | None = Field(
         None,
         description="The first hour in UTC, like 2026-11-01T00; none: its first commit decides.",
+    )
+    last_hour: Hour | None = Field(
+        None, description="The last hour in UTC; after it the stream is over. None: it goes on."
     )
     record_size_max: RecordSize = written("16MB", description="Longer records are dead letters.")
     round_size: RoundSize = written(
         "512MB", description="So much waiting starts a round before the shift ends."
     )
+    merge: Truth = Field(
+        False, description="Whether small files of an hour are merged before its flag."
+    )
+    target_size: TargetSize = written(
+        "128MB", description="Of a merged file, about; larger files stay as they are."
+    )
     nodes: tuple[Text, ...] = Field(
         (), description="Only nodes with one of these labels; none: any."
     )
     steps: tuple[StepPart, ...] = Field((), description="Steps of your own in each commit.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "StreamPart":
+        first, last = self.first_hour, self.last_hour
+        if first is not None and last is not None and rules.hour_ms(last) < rules.hour_ms(first):
+            raise refused(f"is before `first_hour: {first}`: no hour would be left", "last_hour")
+        return self
 
 
 class FeedPart(Part):
@@ -326,7 +346,7 @@ class FeedPart(Part):
 
 
 class TablePart(Part):
-    """A table that takes finished batches in order. Nothing applies them yet."""
+    """A table that takes the ready hours of a stream, in order."""
 
     model_config = ConfigDict(title="table")
     kind: TableKind = Field(description="What the table is.")
@@ -335,7 +355,9 @@ class TablePart(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> "TablePart":
-        if self.path is None and self.kind in ("parquet", "delta"):
+        if self.kind != "parquet":
+            raise refused(f"{self.kind} tables are not built yet: use parquet", "kind")
+        if self.path is None:
             raise refused(f"is missing: a {self.kind} table is a folder", "path")
         return self
 
@@ -345,7 +367,7 @@ class SparkPart(Part):
 
     model_config = ConfigDict(title="spark")
     master: Text = Field("local[*]", description="A master; of no use with `remote`.")
-    remote: Annotated[Shown, AfterValidator(checked(lambda text: guarded("remote", text)))] = Field(
+    remote: Annotated[Shown, AfterValidator(checked(connect_server))] = Field(
         "", description="A Spark Connect server, like sc://host:15002; may be a reference."
     )
     conf: dict[Text, ConfText] = Field(

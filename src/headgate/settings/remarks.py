@@ -9,6 +9,7 @@ from itertools import combinations
 from headgate.landing import StreamSettings
 from headgate.settings import Settings
 from headgate.settings.problems import shown
+from headgate.settings.rules import is_inside
 from headgate.store import url as store_url
 
 
@@ -19,11 +20,6 @@ def remarks(settings: Settings) -> list[str]:
         found += _against_the_lake(stream, settings.lake.root)
     for one, other in combinations(settings.streams.values(), 2):
         found += _pair(one, other)
-    if settings.tables:
-        names = ", ".join(map(repr, settings.tables))
-        found.append(
-            f"tables: nothing applies batches to tables yet; {names} will stay as they are"
-        )
     return found
 
 
@@ -79,11 +75,6 @@ def _pair(one: StreamSettings, other: StreamSettings) -> Iterator[str]:
         f"{_place(other.name)}.source.path: {_place(one.name)} reads there, too: each file lands "
         f"in both, unless include and exclude tell them apart{worse}"
     )
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Whether it is the folder or something below it; by name."""
-    return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def _place(stream: str) -> str:

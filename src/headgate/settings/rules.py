@@ -54,6 +54,11 @@ def absolute(text: str, folder: str) -> str:
     return os.path.normpath(os.path.join(folder, path))
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Whether it is the folder or something below it; by name."""
+    return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
+
+
 def absolute_store(text: str, folder: str) -> str:
     """A store URL; the path of a `file:` one made absolute."""
     url = store_url.parse(shown_text(text))
@@ -120,7 +125,7 @@ def mode(text: str, needed: int) -> int:
     return int(found[1], 8)
 
 
-def first_hour_ms(text: str) -> int:
+def hour_ms(text: str) -> int:
     period = Period.parse(text)
     if period.kind != "hour":
         raise Invalid(f"{text!r} is a day: write its hour, like {text}T00")

@@ -50,6 +50,16 @@ def guarded(key: str, value: str) -> str:
     return value
 
 
+def connect_server(url: str) -> str:
+    """The same URL of a Spark Connect server, or reference to one. Raises Invalid."""
+    guarded("remote", url)
+    if url and not is_reference(url) and not url.startswith("sc://"):
+        raise Invalid(
+            "is no Spark Connect server, which is written sc://HOST:PORT; another Spark is a master"
+        )
+    return url
+
+
 def unreferring(text: str) -> str:
     """The same text. Raises Invalid if it is a reference where none is looked up."""
     if _REFERENCE_INSIDE.search(text):

@@ -1,7 +1,8 @@
 """Surroundings: how the places that the settings name look from this machine, now.
 
-It only looks, and only at this machine: a folder may be there on others, and be made later. So
-everything here is a remark.
+It only looks, and only at this machine: a folder may be there on others, and be made later. So most
+of it is a remark. An obstacle is what no node can get past on this machine: a store of a kind that
+is not installed, a file where a folder must be.
 """
 
 import grp
@@ -13,10 +14,40 @@ from pathlib import Path
 from headgate.errors import Invalid
 from headgate.references import is_reference, resolve
 from headgate.settings import Settings
-from headgate.settings.problems import shown
-from headgate.settings.remarks import is_inside
+from headgate.settings.problems import Place, Problem, shown
+from headgate.settings.rules import is_inside
 from headgate.store import registry
 from headgate.store import url as store_url
+
+
+def obstacles(settings: Settings) -> list[Problem]:
+    found = [*_no_store(settings.store), *_no_folder(("lake",), settings.lake.root)]
+    for name, stream in settings.streams.items():
+        at = ("streams", name, "source")
+        found += _no_folder((*at, "path"), stream.source.path)
+        found += _no_folder((*at, "move_to"), stream.source.move_to)
+    return found
+
+
+def _no_store(text: str) -> Iterator[Problem]:
+    scheme, known = store_url.parse(text).scheme, registry.schemes()
+    if scheme not in known:
+        names = ", ".join(f"{one}:" for one in sorted(known))
+        yield Problem(
+            ("store",),
+            f"no store is registered here for {scheme}: (known: {names}); write file:PATH for one "
+            "machine, zk://HOSTS/CHROOT or es://HOSTS/INDEX for several, or install the package "
+            "that brings it",
+        )
+
+
+def _no_folder(at: Place, folder: str) -> Iterator[Problem]:
+    """Above a folder that is still to be made there may be a file, too."""
+    if not folder:
+        return
+    place = next(one for one in (Path(folder), *Path(folder).parents) if os.path.exists(one))
+    if not os.path.isdir(place):
+        yield Problem(at, f"{place} is a file, and a folder must be there; name its folder instead")
 
 
 def surroundings(settings: Settings) -> list[str]:
@@ -33,10 +64,7 @@ def surroundings(settings: Settings) -> list[str]:
 
 
 def _store(text: str) -> Iterator[str]:
-    url, known = store_url.parse(text), registry.schemes()
-    if url.scheme not in known:
-        names = ", ".join(f"{one}:" for one in sorted(known))
-        yield f"store: no store is registered here for {url.scheme}: (known: {names})"
+    url = store_url.parse(text)
     if url.scheme == "file":
         above = os.path.dirname(os.path.expanduser(url.path).rstrip("/"))
         if not os.path.isdir(above):
@@ -48,9 +76,7 @@ def _store(text: str) -> Iterator[str]:
 def _lake(settings: Settings) -> Iterator[str]:
     root = Path(settings.lake.root)
     place = next(one for one in (root, *root.parents) if os.path.exists(one))
-    if not os.path.isdir(place):
-        yield f"lake: {place} is not a folder"
-    elif not os.access(place, os.W_OK | os.X_OK):
+    if os.path.isdir(place) and not os.access(place, os.W_OK | os.X_OK):
         yield f"lake: nothing can be written in {place}; next: ls -ld {shlex.quote(str(place))}"
     if settings.lake.group:
         try:
@@ -63,9 +89,7 @@ def _folder(at: str, folder: str, access: int) -> Iterator[str]:
     named = shlex.quote(folder)
     if not os.path.exists(folder):
         yield f"{at}: there is no folder {folder} here; next: mkdir -p {named}"
-    elif not os.path.isdir(folder):
-        yield f"{at}: {folder} is not a folder"
-    elif not os.access(folder, access):
+    elif os.path.isdir(folder) and not os.access(folder, access):
         yield f"{at}: not enough rights in {folder}; next: ls -ld {named}"
 
 

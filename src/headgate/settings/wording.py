@@ -24,6 +24,7 @@ class Error:
 
 _NEEDED = {
     "string_type": 'needs a text: put "…" around it',
+    "bool_type": "needs true or false",
     "int_type": "needs a whole number",
     "int_parsing": "needs a whole number",
     "int_from_float": "needs a whole number",

@@ -311,10 +311,12 @@ def _warnings(
 ) -> tuple[str, ...]:
     found: list[str] = []
     is_anybody_able = any(member.is_able for member in members)
+    # What was set aside waits for a person, and not for a node.
+    open_ = [task for task in tasks if task.set_aside is None]
+    waiting = f", and {_many(open_)} {_waits(open_)}" if open_ else ""
     if not members and tasks:
-        found.append(f"no node is running, and {_many(tasks)} {_waits(tasks)}")
+        found.append(f"no node is running{waiting}")
     elif members and not is_anybody_able:
-        waiting = f", and {_many(tasks)} {_waits(tasks)}" if tasks else ""
         found.append(f"no node takes tasks: each one is overdue or draining{waiting}")
     for member in members:
         if member.is_overdue:

@@ -8,12 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headgate.commits.checkpoint import Checkpoint
+from headgate.commits.roots import Merging
+from headgate.commits.streams import StreamDocument
 from headgate.landing import StreamSettings
 from headgate.landing.kind import kind_name
 from headgate.landing.report import Report
-from headgate.landing.stream_document import StreamDocument
+from headgate.ready import MERGE_TRIES_MAX
 from headgate.status.fleet import ClusterStatus, TaskStatus, shown_ms
 
+NO_NODE, NOT_BEGUN = "no node has it", "not started"  # kinds
 RELEASED = ("--reason", "the cause is fixed")
 RESTAGED = ("--reason", "what was staged is gone")
 RESUMED = ("--reason", "it may go on")
@@ -74,9 +77,13 @@ def standing_of(
     document: StreamDocument | None,
     shards: Sequence[ShardFacts],
     cluster: ClusterStatus,
+    merging: Merging | None = None,
 ) -> tuple[Standing, ...]:
     """What a person must do first comes first."""
+    if document is not None and document.retired is not None and settings is None:
+        return ()  # it is over, on record
     found = [
+        *_of_merging(stream, merging),
         *_of_settings(stream, settings, document),
         *_without_a_node(stream, shards, cluster),
         *_of_person(stream, document, cluster.at_ms),
@@ -106,7 +113,7 @@ def _without_a_node(
     able = [member for member in cluster.members if member.is_able]
     if able and not any(member.knows(kind_name(stream)) for member in able):
         yield Standing(
-            "no node has it",
+            NO_NODE,
             stream,
             "nodes are running, and none of them has this stream in its settings",
             "nothing of it lands; a node reads its settings when it starts",
@@ -115,7 +122,7 @@ def _without_a_node(
         )
     elif not able and all(shard.task is None for shard in shards):
         yield Standing(
-            "not started",
+            NOT_BEGUN,
             stream,
             "no node has ever had it",
             "nothing of it has landed here",
@@ -136,6 +143,24 @@ def _of_person(stream: str, document: StreamDocument | None, at_ms: int) -> Iter
             Advice("stream resume", (stream,), RESUMED),
             is_for_a_person=False,
         )
+
+
+def _of_merging(stream: str, merging: Merging | None) -> Iterator[Standing]:
+    if merging is None or (not merging.why and merging.tries < MERGE_TRIES_MAX):
+        return
+    why = merging.why or "its node ended in the middle of it"
+    is_over = merging.tries >= MERGE_TRIES_MAX
+    yield Standing(
+        "not merged",
+        stream,
+        f"the small files of {merging.period} were not merged, in {merging.tries} of "
+        f"{MERGE_TRIES_MAX} tries: {why}",
+        "its flag is raised all the same, and later hours are merged if they can be"
+        if is_over
+        else "its flag waits for the next try, or the last",
+        None,
+        is_for_a_person=False,
+    )
 
 
 def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
@@ -161,6 +186,16 @@ def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
             "nothing of it lands until then; it is tried again and again"
             if report.tries
             else "records land, and no hour can be complete",
+            None,
+            is_for_a_person=True,
+        )
+    if report is not None and report.unreadable and shard.proved_ms(at_ms) is None:
+        first = f"{report.unreadable:,} files, the first of them: " if report.unreadable > 1 else ""
+        yield Standing(
+            "unreadable files",
+            shard.name,
+            f"{first}{report.unreadable_why}",
+            "they do not land as they are, and no hour can be complete; everything else lands",
             None,
             is_for_a_person=True,
         )

@@ -9,13 +9,23 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.commits.roots import Merging, root_name
+from headgate.commits.streams import STREAMS, StreamDocument
 from headgate.errors import Corrupt
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
 from headgate.landing.report import Report, report_key
-from headgate.landing.stream_document import STREAMS, StreamDocument
+from headgate.landing.shard import words_of_the_end
 from headgate.status.fleet import ClusterStatus
-from headgate.status.still import Advice, ShardFacts, Standing, standing_of
+from headgate.status.overall import RootStatus, left_seats, overall, read_roots, vanished
+from headgate.status.still import (
+    NO_NODE,
+    NOT_BEGUN,
+    Advice,
+    ShardFacts,
+    Standing,
+    standing_of,
+)
 from headgate.store import Damaged, DocumentStore, JsonObject
 from headgate.store.changes import read
 from headgate.store.codec import parse
@@ -35,6 +45,7 @@ class Lag:
     size_bytes: int
     oldest_ms: int | None  # age of the oldest that waits
     unfinished: int
+    unreadable: int  # files that a person must look at
     age_ms: int  # since it was seen
     is_now: bool  # whoever holds the shard says so
 
@@ -75,6 +86,7 @@ class StreamStatus:
     first_hour_ms: int | None
     shards: tuple[ShardStatus, ...]
     standing: tuple[Standing, ...]
+    ended: str = ""  # it goes on; else that it is over, by its last hour or by whom
 
     @property
     def lag(self) -> Lag | None:
@@ -87,6 +99,7 @@ class StreamStatus:
             sum(lag.size_bytes for lag in known),
             max((lag.oldest_ms for lag in known if lag.oldest_ms is not None), default=None),
             sum(lag.unfinished for lag in known),
+            sum(lag.unreadable for lag in known),
             max(lag.age_ms for lag in known),
             all(lag.is_now for lag in known),
         )
@@ -129,6 +142,7 @@ class StreamStatus:
 class StreamsStatus:
     streams: tuple[StreamStatus, ...]
     damaged: tuple[Damaged, ...] = ()
+    roots: tuple[RootStatus, ...] = ()  # whose flags roll up
 
     @property
     def is_healthy(self) -> bool:
@@ -139,7 +153,8 @@ class StreamsStatus:
 def known_streams(
     store: DocumentStore, settings: Mapping[str, StreamSettings]
 ) -> tuple[dict[str, StreamDocument | None], list[Damaged]]:
-    """Those of the settings, then those that only the store has. Raises Unavailable."""
+    """Those of the settings, then those that only the store has; of some of these there is only a
+    seat in a root. Raises Unavailable."""
     found: dict[str, StreamDocument | None] = dict.fromkeys(settings)
     damaged: list[Damaged] = []
     for page in pages(store, STREAMS):
@@ -149,6 +164,9 @@ def known_streams(
                 found[parts(document.key)[-1]] = parse(document, StreamDocument)
             except Corrupt as error:
                 damaged.append(Damaged(document.key, document.key, str(error)))
+    for root in read_roots(store, settings, damaged).values():
+        for name in root.streams:
+            found.setdefault(name, None)
     return found, damaged
 
 
@@ -161,11 +179,23 @@ def read_streams(
     """Raises Unavailable."""
     known, damaged = known_streams(store, settings)
     tasks = {task.name: task for task in cluster.tasks}
+    roots = read_roots(store, settings, [])
+    own_of = {
+        root: [name for name, one in settings.items() if root_name(one.folder) == root]
+        for root in roots
+    }
+    left: dict[str, list[Standing]] = {}
+    for root, found_root in roots.items():
+        for name in left_seats(found_root, own_of[root]):
+            others = [*own_of[root], name]
+            left.setdefault(name, []).append(vanished(name, found_root, others))
     found = []
     for name, document in known.items():
         if only not in (None, name):
             continue
         own = settings.get(name)
+        of_own = None if own is None or not own.is_merged else roots.get(root_name(own.folder))
+        merging = None if of_own is None else of_own.merging.get(name)
         shards = [
             ShardFacts(
                 f"{name}/{shard}",
@@ -175,8 +205,9 @@ def read_streams(
             )
             for shard in range(shards_of(own, document))
         ]
-        found.append(compose(name, own, document, shards, cluster))
-    return StreamsStatus(tuple(found), tuple(damaged))
+        found.append(compose(name, own, document, shards, cluster, left.get(name, []), merging))
+    of_roots = tuple(overall(root, one, own_of[root]) for root, one in roots.items())
+    return StreamsStatus(tuple(found), tuple(damaged), of_roots)
 
 
 def compose(
@@ -185,8 +216,11 @@ def compose(
     document: StreamDocument | None,
     shards: Sequence[ShardFacts],
     cluster: ClusterStatus,
+    left: Sequence[Standing] = (),
+    merging: Merging | None = None,
 ) -> StreamStatus:
-    """Values in, values out."""
+    """Values in, values out. `left`: of seats that it has in roots where the settings do not have
+    it."""
     pause = None if document is None else document.paused
     return StreamStatus(
         name,
@@ -194,8 +228,26 @@ def compose(
         "" if pause is None else f"paused by {pause.who}: {pause.reason}",
         None if document is None else document.first_hour_ms,
         tuple(_shard(name, number, facts, cluster.at_ms) for number, facts in enumerate(shards)),
-        standing_of(name, settings, document, shards, cluster),
+        (*left, *_besides(left, standing_of(name, settings, document, shards, cluster, merging))),
+        _ended(settings, document, shards),
     )
+
+
+def _besides(left: Sequence[Standing], standing: Sequence[Standing]) -> list[Standing]:
+    """That no node has what is in no settings is no news."""
+    return [one for one in standing if not left or one.kind not in (NO_NODE, NOT_BEGUN)]
+
+
+def _ended(
+    settings: StreamSettings | None, document: StreamDocument | None, shards: Sequence[ShardFacts]
+) -> str:
+    if document is not None and document.retired is not None:
+        return f"retired by {document.retired.who}: {document.retired.reason}"
+    checkpoints = [one.checkpoint for one in shards]
+    if settings is None or not shards or None in checkpoints:
+        return ""
+    words = {words_of_the_end(settings, document, one) for one in checkpoints if one is not None}
+    return "" if "" in words else min(words)
 
 
 def shards_of(settings: StreamSettings | None, document: StreamDocument | None) -> int:
@@ -266,7 +318,7 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
 def _lag(facts: ShardFacts, at_ms: int) -> Lag | None:
     report, proved_ms = facts.report, facts.proved_ms(at_ms)
     if proved_ms is not None:
-        return Lag(0, 0, None, 0, max(0, at_ms - proved_ms), is_now=facts.is_reported_now)
+        return Lag(0, 0, None, 0, 0, max(0, at_ms - proved_ms), is_now=facts.is_reported_now)
     if report is None:
         return None
     return Lag(
@@ -274,6 +326,7 @@ def _lag(facts: ShardFacts, at_ms: int) -> Lag | None:
         report.waiting_bytes,
         None if report.oldest_ms is None else max(0, at_ms - report.oldest_ms),
         report.unfinished,
+        report.unreadable,
         max(0, at_ms - report.at_ms),
         is_now=facts.is_reported_now,
     )

@@ -112,8 +112,10 @@ def test_every_key_reaches_its_value() -> None:
     text = SMALL.replace("lake: ./lake", 'lake: {root: l, file_mode: "640", group: data}').replace(
         "    event_time: {json: $.at}\n",
         "    event_time: {column: at, parse: \"yyyy-MM-dd'T'HH:mm\"}\n"
-        "    first_hour: 2026-11-01T00\n    record_size_max: 1MiB\n    round_size: 2GB\n"
-        "    nodes: [big, big]\n    steps: [{kind: announce, to: {host: h}}]\n",
+        "    first_hour: 2026-11-01T00\n    last_hour: 2026-11-01T01\n"
+        "    record_size_max: 1MiB\n    round_size: 2GB\n"
+        "    nodes: [big, big]\n    steps: [{kind: announce, to: {host: h}}]\n"
+        "    merge: true\n    target_size: 64MB\n",
     )
     text = text.replace(
         "path: ./incoming",
@@ -125,6 +127,7 @@ def test_every_key_reaches_its_value() -> None:
     one = found.streams["orders"]
 
     assert (found.lake.file_mode, found.lake.group) == (0o640, "data")
+    assert (one.is_merged, one.target_bytes) == (True, 64_000_000)
     assert (one.source.lanes, one.source.min_age_ms, one.source.move_to) == (
         *(4, 10_000, "/srv/app/done"),
     )
@@ -132,6 +135,7 @@ def test_every_key_reaches_its_value() -> None:
     assert one.source.columns == ("at", "id")
     assert one.event_time == EventTime("column", "at", "text", "yyyy-MM-dd'T'HH:mm")
     assert one.first_hour_ms == 1_793_491_200_000
+    assert one.end_ms == 1_793_491_200_000 + 2 * 3_600_000
     assert (one.record_bytes_max, one.round_bytes) == (1_048_576, 2_000_000_000)
     assert one.nodes == ("big",)
     assert one.steps == (StepSettings("announce", {"to": {"host": "h"}}),)
@@ -278,11 +282,18 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest(
         (stream(shift="5 minutes"), "is no duration"),
         (stream(shift="0s"), "must be from 100ms to 1d"),
         (stream(round_size="128"), "128 has no unit: write it like 128MB"),
+        (stream(merge="yes"), "needs true or false"),
+        (stream(target_size="0B"), "must be from 1B to 1TiB, not '0B'"),
         (stream(record_size_max="2GiB"), "must be from 1B to 1GiB"),
         (stream(late_records="apend"), "the nearest is 'append'"),
         (stream(late_records="append"), "not built yet"),
         (stream(folder='"{yyyy}/{stream}"'), "missing: each hour"),
         (stream(first_hour="2026-11-01"), "write its hour, like 2026-11-01T00"),
+        (stream(last_hour="2026-11-01"), "write its hour, like 2026-11-01T00"),
+        (
+            stream(first_hour="2026-11-01T10", last_hour="2026-11-01T09"),
+            "last_hour: is before `first_hour: 2026-11-01T10`: no hour would be left",
+        ),
         (stream(first_hour="2026-13-01T00"), "not in the calendar"),
         (stream(steps="[{to: x}]"), "streams.orders.steps[0].kind: is missing"),
         (SMALL.replace("lake: ./lake", "lake: s3://b/x"), "not s3:"),
@@ -295,7 +306,17 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest(
         (SMALL.replace("  orders:", '  "a\\u0007b":'), "control character"),
         (SMALL.replace("  orders:", f"  {'x' * 65}:"), "1 to 64 characters"),
         (SMALL.replace("  orders:", f"  {'日' * 60}:"), "longer than 255 bytes"),
-        (FULL.replace("kind: parquet, path: ./tables/orders,", "kind: delta,"), "path: is missing"),
+        (FULL.replace("path: ./tables/orders,", ""), "path: is missing"),
+        (FULL.replace("kind: parquet, path: ./tables", "kind: delta, path: ./t"), "not built yet"),
+        (FULL.replace("land_as: parquet", "land_as: json"), "a table takes parquet"),
+        (FULL.replace("path: ./tables/orders", "path: ./lake/orders"), "lies in the lake"),
+        (
+            FULL.replace(
+                "spark:",
+                "  more: {kind: parquet, path: ./tables/orders/x, feed: {stream: orders}}\nspark:",
+            ),
+            "table 'orders' lies there, too",
+        ),
         (FULL.replace("kind: parquet,", "kind: parket,"), "the nearest is 'parquet'"),
         (FULL.replace(", feed: {stream: orders}", ""), "tables.orders.feed: is missing"),
         (SMALL + "namespace: ${env:X}\n", "a reference is for secrets"),
@@ -303,6 +324,41 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest(
 )
 def test_what_is_wrong_is_said_in_words(text: str, said: str) -> None:
     assert said in problem(text)
+
+
+TWO = (
+    SMALL
+    + """\
+  others:
+    source: {kind: files, path: /srv/app/incoming}
+    event_time: {json: $.at}
+"""
+)
+HERE, THERE = "path: ./incoming", "path: /srv/app/incoming"
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "is_refused"),
+    [
+        (HERE, THERE, False),
+        (f"{HERE}, after_read: delete", THERE, True),
+        (HERE, f"{THERE}, after_read: move, move_to: /done", True),
+        (f"{HERE}, after_read: delete, include: [a*]", THERE, True),
+        (f"{HERE}, after_read: delete, include: [a*]", f"{THERE}, include: [b*]", False),
+        (f"{HERE}, after_read: delete", f"{THERE}/deeper", True),
+        (HERE, f"{THERE}/deeper, after_read: delete", True),
+        (f"{HERE}, exclude: [deeper/*]", f"{THERE}/deeper, after_read: delete", False),
+        (f"{HERE}, after_read: delete", f"{THERE}-2, after_read: delete", False),
+    ],
+)
+def test_two_streams_of_one_folder_of_which_one_takes_files_away_are_refused(
+    here: str, there: str, is_refused: bool
+) -> None:
+    found = judge(TWO.replace(HERE, here).replace(THERE, there).encode(), "/srv/app", {})
+    assert (found.settings is None) == is_refused
+    if is_refused:
+        (one,) = found.problems
+        assert str(one).startswith("line 8: streams.others.source.path: stream 'orders' reads")
 
 
 @pytest.mark.parametrize(
@@ -453,6 +509,12 @@ def test_a_bare_secret_from_the_environment_is_refused_as_well() -> None:
     said = problem(text, HEADGATE__SPARK__CONF__SPARK_X_PASSWORD=BARE)
     assert BARE not in said
     assert said.startswith("HEADGATE__SPARK__CONF__SPARK_X_PASSWORD: ")
+
+
+@pytest.mark.parametrize("remote", ["local[1]", "spark://h:7077", "h:15002"])
+def test_a_remote_that_is_no_connect_server_is_refused(remote: str) -> None:
+    said = problem(SMALL + f"spark: {{remote: '{remote}'}}\n")
+    assert "spark.remote: is no Spark Connect server, which is written sc://" in said
 
 
 def test_references_stay_references() -> None:

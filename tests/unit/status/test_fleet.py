@@ -143,6 +143,16 @@ def test_a_task_set_aside_needs_a_person(world: World) -> None:
     assert status.counts["set aside"] == 1
 
 
+def test_a_task_set_aside_does_not_wait_for_a_node(world: World) -> None:
+    world.has_task(0)
+    world.has_task(1, set_aside=Trouble("it is broken", "node-a", NOW - 1_000))
+
+    assert world.status().warnings == (
+        "no node is running, and 1 task waits",
+        "1 task was set aside (f/1): a person must look",
+    )
+
+
 def test_tasks_that_no_node_may_take_are_named_with_their_labels(world: World) -> None:
     world.joins("a", "cpu")
     world.leads("a")

@@ -10,11 +10,12 @@ from headgate.cluster import Advert, Order
 from headgate.cluster.presence import DocumentPresence
 from headgate.cluster.tasks import Task, Trouble, new_task, task_key
 from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
+from headgate.commits.roots import Merging, RootDocument, root_key, root_name
+from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.engine import EventTime
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name, kind_name
 from headgate.landing.report import Report, report_key
-from headgate.landing.stream_document import Pause, StreamDocument, stream_key
 from headgate.periods import FolderTemplate
 from headgate.sources import FilesSettings
 from headgate.status import read_status
@@ -261,6 +262,19 @@ def test_unfinished_files_are_told(world: World) -> None:
     assert world.standing().words.startswith("2 files are unfinished")
 
 
+def test_a_file_that_cannot_be_read_is_for_a_person_and_named(world: World) -> None:
+    world.runs()
+    world.has_checkpoint()
+    world.has_report(unreadable=1, unreadable_why="/in/a.gz: is no gzip; next: rm it", doing="idle")
+
+    found = world.standing()
+
+    assert (found.kind, found.subject) == ("unreadable files", "orders/0")
+    assert found.words == "/in/a.gz: is no gzip; next: rm it"
+    assert found.is_for_a_person
+    assert not world.look().is_healthy
+
+
 def test_a_clock_that_is_wrong_is_for_a_person(world: World) -> None:
     world.runs()
     world.has_checkpoint()
@@ -332,3 +346,39 @@ def test_a_task_of_a_kind_that_no_node_knows_is_stranded(world: World) -> None:
 
     assert [(task.is_stranded, task.is_known) for task in found.tasks] == [(True, False)]
     assert found.warnings[-1] == "no node can do 1 task (f/1): none of them knows the kind k"
+
+
+@pytest.mark.parametrize(
+    ("merging", "words", "meaning"),
+    [
+        (
+            Merging("2026-11-01T13", 3, "no room"),
+            "the small files of 2026-11-01T13 were not merged, in 3 of 3 tries: no room",
+            "its flag is raised all the same, and later hours are merged if they can be",
+        ),
+        (
+            Merging("2026-11-01T13", 1, "no java was found"),
+            "the small files of 2026-11-01T13 were not merged, in 1 of 3 tries: no java was found",
+            "its flag waits for the next try, or the last",
+        ),
+    ],
+)
+def test_an_hour_that_was_not_merged_is_told_and_needs_nobody(
+    world: World, merging: Merging, words: str, meaning: str
+) -> None:
+    world.settings = {"orders": replace(settings_of(), is_merged=True)}
+    world.runs()
+    world.put(root_key(root_name(settings_of().folder)), RootDocument(merging={"orders": merging}))
+
+    expected = Standing("not merged", "orders", words, meaning, None, is_for_a_person=False)
+    assert world.standing() == expected
+    assert world.look().is_healthy
+
+
+def test_a_merge_that_is_under_way_is_nothing_that_stands_still(world: World) -> None:
+    world.settings = {"orders": replace(settings_of(), is_merged=True)}
+    world.runs()
+    merging = {"orders": Merging("2026-11-01T13", 1)}
+    world.put(root_key(root_name(settings_of().folder)), RootDocument(merging=merging))
+
+    assert world.orders().standing == ()
