@@ -17,7 +17,8 @@ from headgate.store import Document, DocumentStore, JsonObject, Page, Version
 from headgate.store.registry import open_store
 
 if TYPE_CHECKING:
-    from headgate.app.library import App, Files, RunResult, Stream, StreamResult
+    from headgate.app.declared import Files, Stream, Table
+    from headgate.app.library import App, RunResult, StreamResult
     from headgate.commits import Announced, StepKind
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "StepKind",
     "Stream",
     "StreamResult",
+    "Table",
     "Unavailable",
     "Version",
     "open_store",
@@ -47,11 +49,12 @@ __all__ = [
 _LATER = {
     "Announced": "headgate.commits",
     "App": "headgate.app.library",
-    "Files": "headgate.app.library",
+    "Files": "headgate.app.declared",
     "RunResult": "headgate.app.library",
     "StepKind": "headgate.commits",
-    "Stream": "headgate.app.library",
+    "Stream": "headgate.app.declared",
     "StreamResult": "headgate.app.library",
+    "Table": "headgate.app.declared",
 }
 
 
@@ -60,3 +63,8 @@ def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'headgate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Also what is not imported yet."""
+    return sorted({*globals(), *__all__})

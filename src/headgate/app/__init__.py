@@ -3,7 +3,9 @@
 nodes      a node from its parts; what a person asks of a cluster
 landing    a node that lands streams
 acts       what a person asks of streams and shards
-library    App, Stream, Files: what the command line does, in Python
+flags      what a person asks of flags
+declared   Stream, Files: as a Python program writes them
+library    App: what the command line does, in Python
 """
 
 from headgate.app.nodes import (

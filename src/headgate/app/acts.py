@@ -1,22 +1,26 @@
 """Acts: what a person asks of streams and shards. Each is in the ledger before it is done."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from headgate.ambient import Ambient
 from headgate.app.nodes import release_task
-from headgate.cluster.tasks import Task, task_key
+from headgate.cluster.tasks import Task, closed_by_person, task_key
 from headgate.commits.checkpoint import Checkpoint, Wish, add_wish, checkpoint_key
 from headgate.commits.record import Record, from_bytes, record_path
 from headgate.commits.replay import read_record
+from headgate.commits.roots import RootDocument, retired, root_key, root_name, roots_with
 from headgate.commits.steps import PublishFile, State
+from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.errors import Conflict, Corrupt, Fenced, Halted, Invalid
 from headgate.lake import Entry, FileFacts, Lake
 from headgate.lake.ledger import Ledger
+from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
 from headgate.landing.names import DEAD, LATE_LETTERS, REDRIVE
-from headgate.landing.stream_document import Pause, StreamDocument, stream_key
 from headgate.periods import escape_name
+from headgate.status import read_status
 from headgate.store import DocumentStore
 from headgate.store.changes import change, read
 
@@ -61,6 +65,81 @@ class Acts:
 
     def resume(self, stream: str, person: Person) -> bool:
         return self._change_stream("stream.resumed", stream, person, None)
+
+    def retire(
+        self, stream: str, person: Person, known: Mapping[str, StreamSettings]
+    ) -> dict[str, int] | None:
+        """It is over for good: nothing more of it is read, and no hour from its frontier on waits
+        for it. By root, where its hours end; None: it was retired already. `known`: the settings.
+
+        Its own document comes first: whoever still has it in its settings starts no round then.
+        A crash in between is mended by the same act again. Raises Invalid, Unavailable,
+        OutcomeUnknown.
+        """
+        own = known.get(stream)
+        seats = list(roots_with(self._store, stream))
+        document = read(self._store, stream_key(stream), StreamDocument)
+        if not seats and document is None:
+            raise Invalid(
+                f"stream {stream}: no node has ever read it here; next: headgate status shows "
+                "those that there are"
+            )
+        is_going_on = own is not None and own.last_hour_ms is None
+        if own is not None and is_going_on:  # it may have left a seat where its folder was before
+            seats = [one for one in seats if one.key != root_key(root_name(own.folder))]
+            if not seats:
+                raise Invalid(
+                    f"stream {stream} is in the settings, without an end: a node would go on with "
+                    "it; next: take it out of the settings, or give it a last_hour, restart the "
+                    "nodes, then the same command again"
+                )
+        due = [one for one in seats if one.value.streams[stream].retired is None]
+        is_read = not is_going_on and document is not None and document.value.retired is None
+        shards = 0 if is_going_on or document is None else document.value.shards
+        free = self._free_tasks(stream, shards)
+        if not due and not is_read and not free:
+            return None
+        self._note("stream.retired", stream, person)
+        at_ms = self._now_ms()
+        if document is not None and is_read:
+            pause = Pause(person.reason, person.who, at_ms)
+            change(
+                self._store,
+                document.key,
+                StreamDocument,
+                lambda value: value if value.retired else replace(value, retired=pause),
+                document,
+            )
+        for key in free:
+            with suppress(Fenced):  # removed meanwhile
+                change(self._store, key, Task, closed_by_person)
+        wish, ends = Wish(person.reason, person.who, at_ms), dict[str, int]()
+        for one in due:
+            after = change(
+                self._store, one.key, RootDocument, lambda value: retired(value, stream, wish), one
+            )
+            ends[one.key] = after.value.streams[stream].last_ms or 0
+        return ends
+
+    def _free_tasks(self, stream: str, shards: int) -> list[str]:
+        """Of its shards, those that no live node holds: nobody needs a node for them any more.
+        Whoever holds one finishes its commit, and then rests. Raises Halted: a commit would never
+        be finished."""
+        tasks = {task.name: task for task in read_status(self._store, self._ambient).tasks}
+        found: list[str] = []
+        for shard in range(shards):
+            task = tasks.get(f"{feed_name(stream)}/{shard}")
+            if task is not None and task.condition == "in progress":
+                continue
+            kept = read(self._store, checkpoint_key(stream, shard), Checkpoint)
+            if kept is not None and kept.value.journal is not None:
+                raise Halted(
+                    f"{stream}/{shard}: commit {kept.value.journal.number} is journaled and not "
+                    "finished, and nobody would finish it; next: put the stream back into the "
+                    "settings, headgate run --until idle, then retire it"
+                )
+            found += [] if task is None else [task.key]
+        return found
 
     def release(self, stream: str, shard: int, person: Person) -> Task | None:
         """A shard that was set aside goes on. What its task was before; None: there is none."""
@@ -120,6 +199,10 @@ class Acts:
     def dead_letters(self, stream: str) -> Iterator[Entry]:
         """Files of dead letters that were not driven in again, in order."""
         yield from self._files(f"{DEAD}/{escape_name(stream)}", DEPTH_MAX)
+
+    def driven(self, stream: str) -> int:
+        """Files of dead letters that were driven in, and are not read yet."""
+        return sum(1 for _ in self._files(f"{REDRIVE}/{escape_name(stream)}", DEPTH_MAX))
 
     def redrive(self, stream: str, path: str, person: Person) -> bool:
         """One file of dead letters waits to be driven in; False: it is not there any more. Its

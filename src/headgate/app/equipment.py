@@ -5,18 +5,24 @@ with nothing but status to tell, needs no Java.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from headgate.ambient import Ambient
 from headgate.app.nodes import Equip, Equipment
+from headgate.app.roots import first_hour_ms, roots_of, tables_of
+from headgate.apply import TableSettings
+from headgate.apply.kind import TableFeed, TableKind
+from headgate.apply.work import OpenTable, TableTools
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.replay import read_record
 from headgate.engine import Engine
 from headgate.engine.footers import columns_of
+from headgate.engine.merger import Merger
+from headgate.engine.merger.spark import SparkMerger
 from headgate.engine.spark import SparkEngine
 from headgate.errors import Invalid
 from headgate.lake import Lake, LakeSettings
@@ -30,6 +36,8 @@ from headgate.landing.shard import OpenSource, Tools
 from headgate.landing.stream_document import shard_of
 from headgate.node import Hands
 from headgate.periods import escape_name
+from headgate.ready.kind import RootFeed, RootKind
+from headgate.ready.work import RootTools
 from headgate.settings import Settings
 from headgate.settings.secrecy import resolved
 from headgate.sources import FilesSettings, Source
@@ -39,6 +47,10 @@ from headgate.sources.local_folder import LocalFolder
 from headgate.sources.shapes import SchemaOf
 from headgate.sources.spark import FilesReader
 from headgate.store import DocumentStore
+from headgate.tables import Mover, Table
+from headgate.tables.parquet import ParquetTable
+from headgate.tables.site import open_site
+from headgate.tables.spark import SparkMover
 
 READERS = {"files": FilesReader()}
 
@@ -66,6 +78,8 @@ class Landing:
 
     lake: Lake
     engine: Engine
+    mover: Mover
+    merger: Merger
     hands: Hands
 
 
@@ -77,9 +91,14 @@ def opened_landing(
     check_apart(settings)
     with closing(Hands()) as hands:
         lake = open_lake(settings.lake, ambient, hands.each)
-        own = engine or SparkEngine(resolved(settings.spark), lake.url, READERS)
-        with closing(own):
-            yield Landing(lake, own, hands)
+        spark = resolved(settings.spark)
+        own = engine or SparkEngine(spark, lake.url, READERS)
+        with (
+            closing(own),
+            closing(SparkMover(spark, lake.url)) as mover,
+            closing(SparkMerger(spark, lake.url)) as merger,
+        ):
+            yield Landing(lake, own, mover, merger, hands)
 
 
 def check_apart(settings: Settings) -> None:
@@ -120,14 +139,44 @@ def landing_equipment(
             eager_since_ms,
             landing.hands.each,
         )
-        streams = settings.streams.values()
+        root_tools = RootTools(
+            store,
+            landing.lake,
+            tools.ledger,
+            ambient,
+            clock.now_ms,
+            landing.hands.each,
+            landing.merger,
+        )
+        table_tools = TableTools(
+            store,
+            landing.lake,
+            table_opener(landing, ambient),
+            partial(first_hour_ms, store, settings),
+            tools.ledger,
+            ambient,
+        )
+        streams, roots = settings.streams.values(), roots_of(settings)
+        tables = tables_of(settings)
         return Equipment(
-            [LandKind(stream, tools) for stream in streams],
-            [LandFeed(stream) for stream in streams],
+            [
+                *(LandKind(stream, tools) for stream in streams),
+                *(RootKind(root, root_tools) for root in roots),
+                *(TableKind(table, table_tools) for table in tables),
+            ],
+            [*map(LandFeed, streams), *map(RootFeed, roots), *map(TableFeed, tables)],
             {"jobs": jobs},
         )
 
     return equip
+
+
+def table_opener(landing: Landing, ambient: Ambient) -> OpenTable:
+    def open_table(settings: TableSettings, epoch: int, check: Callable[[], None]) -> Table:
+        site = open_site(settings.path, ambient)
+        return ParquetTable(settings.name, site, landing.mover, ambient, epoch, check)
+
+    return open_table
 
 
 def source_opener(settings: LakeSettings, lake: Lake, ambient: Ambient) -> OpenSource:

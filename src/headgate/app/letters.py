@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.commits.replay import read_record
-from headgate.errors import Corrupt, Invalid
+from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Lake
 from headgate.lake.opening import local_root
 from headgate.landing.names import DEAD, commit_of
@@ -69,6 +69,17 @@ def rows_on_record(lake: Lake, stream: str, path: str) -> int | None:
     record = None if named is None else read_record(lake, stream, *named)
     files = () if record is None else record.files
     return next((file.rows for file in files if file.published == path), None)
+
+
+def check_redrivable(path: str, source_format: str) -> None:
+    """Raises Halted: rows of Parquet that lie as text have lost their types, and whoever reads
+    Parquet cannot read them."""
+    if source_format == "parquet" and not path.endswith(PACKED):
+        raise Halted(
+            f"{path}: its records came from Parquet files and lie here as JSON, without their "
+            "types, so they cannot be driven in; nothing was moved; next: read them with headgate "
+            "deadletter show, and drop what is right into the source as a Parquet file"
+        )
 
 
 def folder_of(stream: str) -> str:

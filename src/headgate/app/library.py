@@ -6,92 +6,53 @@ print(app.run(until="idle").streams["orders"].landed)
 """
 
 import getpass
-import json
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
 from headgate.app.acts import Acts, Person
+from headgate.app.declared import Files, Stream, Table, Tree, declared
+from headgate.app.flags import REPAIR_REASON, FlagActs
+from headgate.app.hours import await_ready, filed_certificate, hour_of, why_not_ready
 from headgate.app.nodes import Joined, Place, joined_node
 from headgate.app.progress import ShardProgress, progress_of
+from headgate.app.results import RunResult, StreamResult, counts_of, results_of
+from headgate.app.roots import is_more_to_come, roots_of, site_opener, tables_of
+from headgate.apply.remedies import Decision, Remedies
 from headgate.audit import Audit
 from headgate.audit.inspection import audit
+from headgate.audit.verifying import Verified, verify
 from headgate.cluster.duties import NodeSettings
 from headgate.cluster.session import TERM_MS
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
-from headgate.commits.replay import read_record
+from headgate.commits.certificate import Certificate
 from headgate.engine import Engine
 from headgate.errors import Corrupt, Invalid, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.opening import open_lake
-from headgate.node import Ending
+from headgate.landing import StreamSettings
+from headgate.node import Hands
+from headgate.periods import Period
 from headgate.settings import Settings
-from headgate.settings.loading import judge, load, message
+from headgate.settings.loading import load
+from headgate.settings.units import duration_ms
+from headgate.status.tables import TableStatus, read_tables
+from headgate.status.why import Why
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.registry import open_store
 
-if TYPE_CHECKING:
-    from headgate.app.equipment import Landing
+__all__ = ["App", "Files", "RunResult", "Stream", "StreamResult", "Table"]
 
 IDLE_LOOK_MS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """A folder into which files are dropped. Options are those of `source` in the settings."""
-
-    path: str
-    format: str = "json"
-    options: JsonObject = field(default_factory=dict)
-
-    def tree(self) -> dict[str, object]:
-        return {"kind": "files", "path": self.path, "format": self.format, **self.options}
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A stream, with the names of the settings file; durations like `5m`.
-
-    `event_time` is a JSON path, or a mapping as in the settings.
-    """
-
-    name: str
-    source: Files
-    event_time: str | JsonObject
-    options: JsonObject = field(default_factory=dict)
-
-    def tree(self) -> dict[str, object]:
-        by = {"json": self.event_time} if isinstance(self.event_time, str) else self.event_time
-        return {"source": self.source.tree(), "event_time": dict(by), **self.options}
-
-
-@dataclass(frozen=True, slots=True)
-class StreamResult:
-    """What a stream has in the lake after a run, from all of its commits in this run."""
-
-    name: str
-    landed: int
-    late: int
-    dead: int
-    gaps: int
-    commits: int
-    watermark_ms: int | None  # of the slowest source partition; None: one has none yet
-    stands_still: tuple[str, ...]  # shards that nobody works on, and why
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    streams: Mapping[str, StreamResult]
-    is_idle: bool  # everything that was there at the start has landed
-    ending: Ending
+WHERE = "library"  # in the ledger, in the place of a node
 
 
 class App:
@@ -100,7 +61,7 @@ class App:
     def __init__(
         self,
         store: str = "file:./state",
-        lake: str = "./lake",
+        lake: str | PathLike[str] = "./lake",
         *,
         namespace: str = "default",
         spark: JsonObject | None = None,
@@ -108,11 +69,13 @@ class App:
         engine: Engine | None = None,
         ambient: Ambient | None = None,
     ) -> None:
-        self._tree: dict[str, object] = {"store": store, "lake": lake, "namespace": namespace}
+        """`settings`: instead of the arguments before it. Raises Invalid, with every problem."""
+        self._tree: Tree = {"store": store, "lake": lake, "namespace": namespace}
         if spark is not None:
             self._tree["spark"] = spark
-        self._streams: dict[str, Stream] = {}
-        self._settings = settings
+        self._parts: tuple[Stream | Table, ...] = ()
+        self._is_fixed = settings is not None
+        self._settings = settings or declared("App(…)", self._tree, (), os.getcwd())
         self._kinds = registered_kinds()
         self._engine = engine
         self._ambient = ambient or SystemAmbient()
@@ -122,13 +85,17 @@ class App:
         """Raises Invalid, with every problem."""
         return cls(settings=load(Path(path), os.environ), engine=engine)
 
-    def add(self, stream: Stream) -> None:
-        """Raises Invalid: its name is taken, or the settings come from a file."""
-        if self._settings is not None:
-            raise Invalid("the settings come from a file; next: add the stream there")
-        if stream.name in self._streams:
-            raise Invalid(f"stream {stream.name}: was added already")
-        self._streams[stream.name] = stream
+    def add(self, part: Stream | Table) -> None:
+        """A table comes after its stream. Raises Invalid, with every problem: what it says, its
+        name is taken, or the settings come from a file. Then it is not added."""
+        kind = "stream" if isinstance(part, Stream) else "table"
+        if self._is_fixed:
+            raise Invalid(f"the settings come from a file; next: add the {kind} there")
+        if any(type(one) is type(part) and one.name == part.name for one in self._parts):
+            raise Invalid(f"{kind} {part.name}: was added already; next: give it another name")
+        parts = (*self._parts, part)
+        self._settings = declared(f"{kind} {part.name}", self._tree, parts, os.getcwd())
+        self._parts = parts
 
     def add_step_kind(self, kind: StepKind) -> None:
         """A step of your own, for streams whose settings name it."""
@@ -136,15 +103,7 @@ class App:
 
     @property
     def settings(self) -> Settings:
-        """Raises Invalid, with every problem."""
-        if self._settings is not None:
-            return self._settings
-        streams = {name: stream.tree() for name, stream in self._streams.items()}
-        raw = json.dumps({**self._tree, "streams": streams}).encode()  # JSON is YAML, too
-        found = judge(raw, os.getcwd(), {})
-        if found.settings is None:
-            raise Invalid(message(Path("App(…)"), found.problems))
-        return found.settings
+        return self._settings
 
     def run(
         self,
@@ -186,11 +145,12 @@ class App:
                 eager_since_ms=since_ms if until == "idle" else None,
             )
             with joined_node(place, own, ambient, equip=equip, term_ms=term_ms) as joined:
-                before = _counts(store, settings)
+                before = counts_of(store, settings)
                 on_start(joined)
                 watch = _Watch(
-                    self, store, clock, since_ms, until, max_seconds, joined, on_progress
-                )
+                    self, store, landing.lake, clock, since_ms, until, max_seconds, joined,
+                    on_progress,
+                )  # fmt: skip
 
                 def poll() -> None:
                     on_poll(joined)
@@ -199,13 +159,14 @@ class App:
                 ending = joined.node.run(poll)
                 after = progress_of(store, settings.streams, since_ms, clock.now_ms())
                 return RunResult(
-                    _results(landing, settings, before, after),
+                    results_of(store, landing.lake, settings, before, after),
+                    {one.name: one for one in read_tables(store, settings.tables)},
                     all(one.is_idle for one in after),
                     ending,
                 )
 
     @contextmanager
-    def acts(self, node: str = "command line") -> Iterator[Acts]:
+    def acts(self, node: str = WHERE) -> Iterator[Acts]:
         """What a person asks of it."""
         with self._opened() as (store, lake):
             yield Acts(store, lake, Ledger(lake, node, self._ambient), self._ambient)
@@ -218,10 +179,131 @@ class App:
         with self.acts() as acts:
             return acts.resume(stream, Person(who or getpass.getuser(), reason))
 
-    def audit(self, *, is_deep: bool = False) -> Audit:
-        """Checks the invariants over store and lake; repairs nothing."""
+    def retire(self, stream: str, reason: str, who: str = "") -> bool:
+        """It is over for good, and nobody waits for it; whether anything changed."""
+        with self.acts() as acts:
+            by = Person(who or getpass.getuser(), reason)
+            return acts.retire(stream, by, self.settings.streams) is not None
+
+    @contextmanager
+    def flag_acts(self, node: str = WHERE) -> Iterator[FlagActs]:
+        """What a person asks of flags."""
         with self._opened() as (store, lake):
-            return audit(store, lake, self.settings.streams, is_deep=is_deep)
+            ledger = Ledger(lake, node, self._ambient)
+            yield FlagActs(store, lake, ledger, self._ambient, roots_of(self.settings))
+
+    def repair_flags(
+        self,
+        first: str = "",
+        last: str = "",
+        *,
+        reason: str = REPAIR_REASON,
+        who: str = "",
+    ) -> list[str]:
+        """The paths of flags that are missing, from one hour or day to another; they are raised
+        again by a node that runs, or the next one that does."""
+        with self.flag_acts() as acts:
+            begin, end = (Period.parse(one) if one else None for one in (first, last))
+            missing = acts.missing(begin, end)
+            acts.repair(missing, Person(who or getpass.getuser(), reason))
+            return [one.path for one in missing]
+
+    def withdraw_flags(self, stream: str, hour: str, reason: str, who: str = "") -> int:
+        """Of one hour, and of what is above it; the generation that comes next."""
+        with self.flag_acts() as acts:
+            by = Person(who or getpass.getuser(), reason)
+            return acts.withdraw(stream, Period.parse(hour), by).generation
+
+    def audit(self, *, is_deep: bool = False) -> Audit:
+        """Checks the invariants over store, lake and tables; repairs nothing."""
+        with self._opened() as (store, lake):
+            return audit(
+                store,
+                lake,
+                self.settings.streams,
+                tables=tables_of(self.settings),
+                open_site=site_opener(self._ambient),
+                is_deep=is_deep,
+            )
+
+    def verify(self, period: str = "") -> Verified:
+        """Certificates against flags and files, as they lie in the lake; "": every period. No store
+        is asked. Raises Invalid, Unavailable."""
+        lake = open_lake(self.settings.lake, self._ambient)
+        folders = {name: one.folder for name, one in self.settings.streams.items()}
+        with closing(Hands()) as hands:
+            wanted = Period.parse(period) if period else None
+            return verify(lake, folders, wanted, each=hands.each)
+
+    def why(self, stream: str, hour: str = "") -> Why:
+        """Why this hour is not ready; "": the first that is not. Raises Invalid, Unavailable,
+        Corrupt."""
+        name, wanted = self._stream(stream).name, hour_of(hour) if hour else None
+        with self._opened() as (store, lake):
+            return why_not_ready(store, lake, self.settings, name, wanted, self._ambient)
+
+    def wait(self, stream: str, period: str, timeout: str = "1h") -> bool:
+        """Whether an hour, or every hour of a day, is ready within that time. Raises Invalid,
+        Corrupt (a flag was changed), Unavailable."""
+        one, lake = self._stream(stream), open_lake(self.settings.lake, self._ambient)
+        timeout_ms = duration_ms(timeout)
+        return await_ready(lake, one, Period.parse(period), timeout_ms, self._ambient) is None
+
+    def certificate(self, stream: str, hour: str) -> Certificate | None:
+        """Of the last generation; None: it was never flagged. Raises Invalid, Corrupt,
+        Unavailable."""
+        lake = open_lake(self.settings.lake, self._ambient)
+        found = filed_certificate(lake, self._stream(stream).name, hour_of(hour))
+        return None if found is None else found[1]
+
+    def tables(self) -> dict[str, TableStatus]:
+        """How far each is, and what stands still and why. Raises Unavailable."""
+        with self._opened() as (store, _):
+            return {one.name: one for one in read_tables(store, self.settings.tables)}
+
+    def halt_table(self, table: str, reason: str, who: str = "") -> TableStatus:
+        """Nothing more enters it. This and the next four raise Invalid (no such table or batch),
+        Halted (it is not in a state for this), Unavailable."""
+        return self._decide(table, lambda remedies, by: remedies.halt(table, by), reason, who)
+
+    def resume_table(self, table: str, reason: str, who: str = "") -> TableStatus:
+        """A halted one goes on, as it is now."""
+        return self._decide(table, lambda remedies, by: remedies.resume(table, by), reason, who)
+
+    def retry_table(self, table: str, reason: str, who: str = "") -> TableStatus:
+        """The batch that it halted at is applied again."""
+        return self._decide(table, lambda remedies, by: remedies.retry(table, by), reason, who)
+
+    def skip_batch(self, table: str, batch: str, reason: str, who: str = "") -> TableStatus:
+        """The batch that it halted at is left out for good, on record."""
+        return self._decide(table, lambda one, by: one.skip(table, batch, by), reason, who)
+
+    def mark_applied(self, table: str, batch: str, reason: str, who: str = "") -> TableStatus:
+        """The rows of the batch that it halted at are in it already."""
+        return self._decide(table, lambda one, by: one.mark_applied(table, batch, by), reason, who)
+
+    def _decide(
+        self,
+        table: str,
+        act: Callable[[Remedies, Decision], object],
+        reason: str,
+        who: str,
+    ) -> TableStatus:
+        if table not in self.settings.tables:
+            known = ", ".join(self.settings.tables) or "none"
+            raise Invalid(f"there is no table {table!r}; known: {known}; next: correct the name")
+        with self._opened() as (store, lake):
+            remedies = Remedies(store, Ledger(lake, WHERE, self._ambient), self._ambient)
+            act(remedies, Decision(who or getpass.getuser(), reason))
+            (found,) = read_tables(store, [table])
+            return found
+
+    def _stream(self, name: str) -> StreamSettings:
+        found = self.settings.streams.get(name)
+        if found is None:
+            known = ", ".join(self.settings.streams) or "none"
+            raise Invalid(f"there is no stream {name!r}; known: {known}; next: correct the name")
+        return found
 
     def progress(self) -> list[ShardProgress]:
         """How far each shard is, from documents alone."""
@@ -251,6 +333,7 @@ class _Watch:
         self,
         app: App,
         store: DocumentStore,
+        lake: Lake,
         clock: StoreClock,
         since_ms: int,
         until: str | None,
@@ -260,6 +343,8 @@ class _Watch:
     ) -> None:
         self._ambient = app._ambient  # noqa: SLF001 - of the same module
         self._streams = app.settings.streams
+        self._settings = app.settings
+        self._lake = lake
         self._store = store
         self._clock = clock
         self._since_ms = since_ms
@@ -287,70 +372,18 @@ class _Watch:
         except (Unavailable, Corrupt):
             return  # the next look will tell
         self._on_progress(found)
-        if not any(one.is_waited_for for one in found):
+        if not any(one.is_waited_for for one in found) and not self._is_more_to_come():
             self._end()
+
+    def _is_more_to_come(self) -> bool:
+        """What has landed may be complete: its flags belong to it, and tables take it."""
+        try:
+            return is_more_to_come(self._store, self._lake, self._settings)
+        except Unavailable:
+            return True
+        except Corrupt:
+            return False  # for a person, and status says so
 
     def _end(self) -> None:
         self._is_over = True
         self._joined.node.drain()
-
-
-Counts = dict[str, dict[int, int]]
-"""By stream and shard: the number of the last commit."""
-
-
-def _counts(store: DocumentStore, settings: Settings) -> Counts:
-    found: Counts = {}
-    for one in progress_of(store, settings.streams, 0, 0):
-        last = one.checkpoint.number - (one.checkpoint.journal is not None)
-        found.setdefault(one.stream, {})[one.shard] = last
-    return found
-
-
-def _results(
-    landing: "Landing",
-    settings: Settings,
-    before: Counts,
-    after: Sequence[ShardProgress],
-) -> dict[str, StreamResult]:
-    return {
-        name: _result(name, landing.lake, before[name], [s for s in after if s.stream == name])
-        for name in settings.streams
-    }
-
-
-def _result(
-    name: str, lake: Lake, before: Mapping[int, int], shards: Sequence[ShardProgress]
-) -> StreamResult:
-    rows = {"data": 0, "late": 0, "dead": 0}
-    gaps = commits = 0
-    marks: list[int | None] = []
-    for shard in shards:
-        last = shard.checkpoint.number - (shard.checkpoint.journal is not None)
-        numbers = range(before[shard.shard] + 1, last + 1)
-        found = [read_record(lake, name, shard.shard, number) for number in numbers]
-        made = [record for record in found if record is not None]
-        replaced = {record.replaces for record in made}
-        for record in made:
-            if record.number in replaced:
-                continue  # it was never finished, and its range is in a later one
-            commits += 1
-            gaps += len(record.gaps)
-            for kind in rows:
-                rows[kind] += record.counts.get(kind, 0)
-        marks += shard.checkpoint.watermarks.values()
-    known = [mark for mark in marks if mark is not None]
-    return StreamResult(
-        name,
-        rows["data"],
-        rows["late"],
-        rows["dead"],
-        gaps,
-        commits,
-        min(known) if known and len(known) == len(marks) else None,
-        tuple(
-            f"{one.name}: {why}"
-            for one in shards
-            if (why := one.set_aside or one.paused or one.stuck)
-        ),
-    )

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from headgate.cluster.tasks import Task, task_key
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.commits.streams import StreamDocument, stream_key
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
 from headgate.landing.report import Report, report_key
-from headgate.landing.shard import is_proved
-from headgate.landing.stream_document import StreamDocument, stream_key
+from headgate.landing.shard import is_proved, lacks_marks, words_of_the_end
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 
@@ -25,7 +25,7 @@ class ShardProgress:
     set_aside: str  # "": it is not; else why
     paused: str
     is_idle: bool  # everything that was there when one began to wait has landed
-    stuck: str  # why it was tried in vain, several times in a row; "": it was not
+    stuck: str  # why it was tried in vain several times, or cannot read a file; "": neither
 
     @property
     def name(self) -> str:
@@ -44,7 +44,8 @@ def progress_of(
     found = []
     for name, settings in streams.items():
         stream = read(store, stream_key(name), StreamDocument)
-        paused = stream.value.paused if stream is not None else None
+        found_stream = None if stream is None else stream.value
+        paused = None if found_stream is None else found_stream.paused
         for shard in range(settings.shards):
             task = read(store, task_key(feed_name(name), shard), Task)
             aside = None if task is None else task.value.set_aside
@@ -59,16 +60,28 @@ def progress_of(
                     "" if aside is None else aside.words,
                     "" if paused is None else f"paused by {paused.who}: {paused.reason}",
                     checkpoint is not None
-                    and _is_idle(
-                        checkpoint.value,
-                        None if report is None else report.value,
-                        since_ms,
-                        now_ms,
+                    and (
+                        _is_idle(
+                            checkpoint.value,
+                            found_stream,
+                            None if report is None else report.value,
+                            since_ms,
+                            now_ms,
+                        )
+                        or is_over(settings, found_stream, checkpoint.value)
                     ),
-                    _stuck(None if report is None else report.value, since_ms),
+                    _stuck(None if report is None else report.value, since_ms)
+                    or _unreadable(None if report is None else report.value, since_ms),
                 )
             )
     return found
+
+
+def is_over(
+    settings: StreamSettings, stream: StreamDocument | None, checkpoint: Checkpoint
+) -> bool:
+    """For good: nothing more of this shard is read."""
+    return checkpoint.journal is None and bool(words_of_the_end(settings, stream, checkpoint))
 
 
 def _stuck(report: Report | None, since_ms: int) -> str:
@@ -76,9 +89,26 @@ def _stuck(report: Report | None, since_ms: int) -> str:
     return report.remark if report is not None and is_so else ""
 
 
-def _is_idle(checkpoint: Checkpoint, report: Report | None, since_ms: int, now_ms: int) -> bool:
+def _unreadable(report: Report | None, since_ms: int) -> str:
+    """Why a file does not land, if nothing else is to come."""
+    if report is None or not report.at_ms >= since_ms > 0:
+        return ""
+    is_left = report.unreadable > 0 and report.waiting_files == 0 and report.doing == "idle"
+    return report.unreadable_why if is_left else ""
+
+
+def _is_idle(
+    checkpoint: Checkpoint,
+    stream: StreamDocument | None,
+    report: Report | None,
+    since_ms: int,
+    now_ms: int,
+) -> bool:
     if checkpoint.journal is not None or checkpoint.turn == 0:
         return False
+    is_settled = report is not None and report.is_unmarked and report.at_ms >= since_ms
+    if lacks_marks(checkpoint, stream) and since_ms > 0 and not is_settled:
+        return False  # its hours could be flagged after one more commit
     if is_proved(checkpoint, since_ms, now_ms):
         return True
     # Files that somebody is still writing prove nothing, and nobody can land them yet.
@@ -86,6 +116,7 @@ def _is_idle(checkpoint: Checkpoint, report: Report | None, since_ms: int, now_m
         report is not None
         and since_ms <= report.at_ms <= now_ms
         and report.unfinished > 0
+        and report.unreadable == 0
         and report.waiting_files == 0
         and report.doing == "idle"
     )

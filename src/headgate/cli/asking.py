@@ -13,11 +13,11 @@ import typer
 from headgate.ambient import SystemAmbient
 from headgate.app.acts import Acts, Person
 from headgate.cli.places import Here, command, installation_of
+from headgate.commits.streams import StreamDocument
 from headgate.errors import Invalid
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.opening import open_lake
-from headgate.landing.stream_document import StreamDocument
 from headgate.settings import Settings
 from headgate.settings.problems import nearest
 from headgate.status.streams import known_streams, shards_of

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +15,9 @@ from headgate.cli.places import ConfigPath, named_settings
 from headgate.errors import Invalid
 from headgate.settings.loading import Judged, judge, message, read
 from headgate.settings.model import schema
-from headgate.settings.problems import Problem, shown
+from headgate.settings.problems import Place, Problem, shown
 from headgate.settings.remarks import remarks
-from headgate.settings.surroundings import surroundings
+from headgate.settings.surroundings import obstacles, surroundings
 from headgate.store import JsonObject
 
 app = typer.Typer(no_args_is_help=True)
@@ -38,7 +40,7 @@ def check(config: ConfigPath = None, as_json: Json = False) -> None:
     Exit code 0: fine, maybe with remarks; 2: invalid.
     """
     path = named_settings(config)
-    found = _judged(path)
+    found = _here(_judged(path))
     said = (
         [] if found.settings is None else [*remarks(found.settings), *surroundings(found.settings)]
     )
@@ -92,6 +94,22 @@ def print_schema() -> None:
 
 def _judged(path: Path) -> Judged:
     return judge(read(path), str(path.absolute().parent), os.environ)
+
+
+def _here(found: Judged) -> Judged:
+    """The same, with what cannot work on this machine as problems."""
+    if found.settings is None:
+        return found
+    origins = {one.place: one.origin for one in found.values}
+    problems = tuple(_placed(one, origins) for one in obstacles(found.settings))
+    return Judged(problems) if problems else found
+
+
+def _placed(problem: Problem, origins: Mapping[Place, str]) -> Problem:
+    origin = origins.get(problem.place) or origins.get((*problem.place, "root"), "")
+    if origin.startswith("line "):
+        return replace(problem, line=int(origin.removeprefix("line ")))
+    return replace(problem, variable="" if origin == "default" else origin)
 
 
 def _spelled(value: object) -> str:

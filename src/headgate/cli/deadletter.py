@@ -10,7 +10,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from headgate.app.letters import Letter, folder_of, letters_of, reasons_in, rows_on_record
+from headgate.app.letters import (
+    Letter,
+    check_redrivable,
+    folder_of,
+    letters_of,
+    reasons_in,
+    rows_on_record,
+)
 from headgate.cli import console
 from headgate.cli.asking import Asking, Reason, StreamName, asking, person
 from headgate.cli.moments import many, shown_bytes
@@ -127,7 +134,7 @@ def redrive(
     """Drive dead letters in again: the stream reads them once more, as if they had just arrived.
 
     What is still unusable becomes a dead letter again. Exit code 0: done; 1: there was nothing to
-    do, or a file of this name still waits from the last time.
+    do, or a file had to stay where it is; it says why.
     """
     with asking(config) as asked:
         who = person(reason)
@@ -137,8 +144,10 @@ def redrive(
             raise Invalid(f"name the files, or say --all; next: {see}")
         driven, waiting = 0, list[str]()
         paths = list(_paths(asked, name, files or ()))
+        own = asked.settings.streams.get(name)
         for path in console.tracked(paths, "driving in"):
             try:
+                check_redrivable(path, "" if own is None else own.source.format)
                 driven += asked.acts.redrive(name, path, who)
             except Halted as error:
                 waiting.append(str(error))
@@ -146,12 +155,27 @@ def redrive(
         for words in waiting:
             talk.print(console.printable(words), style="yellow")
         if not driven:
-            talk.print(console.printable(f"nothing of {name} was driven in"))
+            _tell_why_nothing(asked, name, was_there=bool(paths))
             raise typer.Exit(1)
         words = f"{many(driven, 'file')} of {name} {'waits' if driven == 1 else 'wait'}"
         talk.print(console.printable(f"{words} to be read again"))
         talk.print(f"next: {command('status', asked.here, name)}", style="dim")
     raise typer.Exit(1 if waiting else 0)
+
+
+def _tell_why_nothing(asked: Asking, stream: str, *, was_there: bool) -> None:
+    """What was there and stayed has its own sentence already."""
+    talk, see = console.talk(), command("status", asked.here, stream)
+    earlier = asked.acts.driven(stream)
+    words = f"nothing of {stream} was driven in"
+    if not was_there:
+        words += ": no dead letters are there"
+    if earlier:
+        still = "waits" if earlier == 1 else "wait"
+        words += f"; {many(earlier, 'file')} from an earlier time still {still} to be read again"
+    elif not was_there:
+        words += " (those that were driven in earlier have been read)"
+    talk.print(console.printable(f"{words}; next: {see}"))
 
 
 def _paths(asked: Asking, stream: str, files: Sequence[str]) -> Iterator[str]:

@@ -1,24 +1,21 @@
 """Fleet: three nodes share tasks; one is killed, one sleeps too long; with a proof at the end."""
 
 import shlex
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from shutil import rmtree
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from headgate.ambient import SystemAmbient
 from headgate.app import Place
 from headgate.cli import console
+from headgate.cli.frame import HEADGATE, scratch, shown, tell_next, tell_numbers, tell_verdict
 from headgate.cli.places import command
 from headgate.cli.run import DEMO_FEED
 from headgate.cli.store import command as store_command
@@ -40,8 +37,6 @@ STATES = {
     "woken": "bold cyan",
     "ended": "dim",
 }
-FAULTS_SHOWN = 10
-HEADGATE = (sys.executable, "-P", "-c", "from headgate.cli.main import main; main()")
 
 
 def show_fleet(
@@ -70,82 +65,46 @@ def show_fleet(
     every step is accounted for. Exit code 0: proved; 1: not proved.
     """
     ambient = SystemAmbient()
-    folder = Path(tempfile.mkdtemp(prefix="headgate-fleet-"))
-    plan = Plan(
-        url=f"file:{folder / 'state'}" if store is None else store,
-        namespace="default" if store is None else f"demo-{ambient.new_id()[:8]}",
-        logs=folder / "logs",
-        command=HEADGATE,
-        feed=StepsFeed(DEMO_FEED, tasks, steps, pause_ms),
-        nodes=NODES,
-        workers=WORKERS,
-        term_s=term_seconds,
-        seed=int(ambient.random() * 1_000_000) if seed is None else seed,
-    )
-    plan.logs.mkdir()
-    is_kept = keep
-    try:
+    with scratch("fleet", is_kept=keep) as own:
+        plan = Plan(
+            url=f"file:{own.folder / 'state'}" if store is None else store,
+            namespace="default" if store is None else f"demo-{ambient.new_id()[:8]}",
+            logs=own.folder / "logs",
+            command=HEADGATE,
+            feed=StepsFeed(DEMO_FEED, tasks, steps, pause_ms),
+            nodes=NODES,
+            workers=WORKERS,
+            term_s=term_seconds,
+            seed=int(ambient.random() * 1_000_000) if seed is None else seed,
+        )
+        plan.logs.mkdir()
+        console.talk().print(
+            f"{plan.nodes} nodes share {plan.feed.count} tasks of {plan.feed.steps} steps at "
+            f"{console.printable(plan.url)} (seed {plan.seed})"
+        )
         with closing(open_store(plan.url, plan.namespace, ambient=ambient)) as documents:
             try:
-                with _shown(plan) as show:
+                with shown(partial(_drawn, plan), partial(_line, plan)) as show:
                     outcome = play(plan, show)
-                is_kept = keep or not outcome.is_proved  # a failure must stay to be seen
+                own.is_kept |= not outcome.is_proved  # a failure must stay to be seen
             finally:
-                if store is not None and not is_kept:
+                if store is not None and not own.is_kept:
                     clean_up(documents)
-    finally:
-        if not is_kept:
-            rmtree(folder, ignore_errors=True)
-    _tell(plan, outcome, is_kept)
+    _tell(plan, outcome, own.is_kept)
     raise typer.Exit(0 if outcome.is_proved else 1)
 
 
-@contextmanager
-def _shown(plan: Plan) -> Iterator[Callable[[Picture], None]]:
-    """A live picture on a terminal; elsewhere one line a second; and the news on both."""
-    talk = console.talk()
-    talk.print(
-        f"{plan.nodes} nodes share {plan.feed.count} tasks of {plan.feed.steps} steps at "
-        f"{console.printable(plan.url)} (seed {plan.seed})"
+def _line(plan: Plan, picture: Picture) -> str:
+    nodes = "  ".join(f"{node.name} {_short(node)}" for node in picture.nodes)
+    return (
+        f"{picture.elapsed_s:>4.0f} s  {nodes}  {picture.steps:>5,} of "
+        f"{plan.feed.count * plan.feed.steps:,} steps  "
+        f"{picture.done:>3} of {plan.feed.count} tasks done"
     )
-    if not talk.is_terminal:
-        yield _lines(plan, talk)
-        return
-    with Live(console=talk, auto_refresh=False) as live:
-
-        def show(picture: Picture) -> None:
-            for words in picture.news:
-                live.console.print(_news(picture, words))
-            live.update(_drawn(plan, picture), refresh=True)
-
-        yield show
-
-
-def _lines(plan: Plan, talk: Console) -> Callable[[Picture], None]:
-    said_s = -1
-
-    def show(picture: Picture) -> None:
-        nonlocal said_s
-        for words in picture.news:
-            talk.print(_news(picture, words))
-        if int(picture.elapsed_s) > said_s:
-            said_s = int(picture.elapsed_s)
-            nodes = "  ".join(f"{node.name} {_short(node)}" for node in picture.nodes)
-            total = plan.feed.count * plan.feed.steps
-            talk.print(
-                f"{said_s:>4} s  {nodes}  {picture.steps:>5,} of {total:,} steps  "
-                f"{picture.done:>3} of {plan.feed.count} tasks done"
-            )
-
-    return show
 
 
 def _short(node: NodeCell) -> str:
     return f"holds {node.holds:>2}" if node.state == "running" else f"{node.state:>8}"
-
-
-def _news(picture: Picture, words: str) -> Text:
-    return Text.assemble((f"{picture.elapsed_s:>4.0f} s  ", "dim"), console.printable(words))
 
 
 def _drawn(plan: Plan, picture: Picture) -> Group:
@@ -194,23 +153,11 @@ def _bar(plan: Plan, number: int, cell: Cell, colours: dict[str, str]) -> Text:
 
 
 def _tell(plan: Plan, outcome: Outcome, is_kept: bool) -> None:
-    out = console.results()
-    if outcome.is_proved:
-        out.print("proved: every step of every task happened exactly once", style="bold green")
-    else:
-        out.print("not proved: something went wrong", style="bold red")
-        for fault in outcome.faults[:FAULTS_SHOWN]:
-            out.print(f"  {console.printable(fault)}", style="red")
-        if len(outcome.faults) > FAULTS_SHOWN:
-            out.print(f"  and {len(outcome.faults) - FAULTS_SHOWN:,} more", style="red")
-    out.print()
-    for number, words in _numbers(plan, outcome):
-        out.print(Text.assemble((f"{number:>7,}", "cyan"), f"  {words}"))
-    out.print("\nnext", style="bold")
-    lines = _next(plan, is_kept)
-    width = max(len(line) for line, _ in lines)
-    for line, words in lines:
-        out.print(Text.assemble((f"  {line:{width}}", "cyan"), f"  {words}"))
+    proved = "proved: every step of every task happened exactly once"
+    tell_verdict(proved, "not proved: something went wrong", outcome.faults)
+    console.results().print()
+    tell_numbers(_numbers(plan, outcome))
+    tell_next(_next(plan, is_kept))
 
 
 def _numbers(plan: Plan, outcome: Outcome) -> Iterator[tuple[int, str]]:

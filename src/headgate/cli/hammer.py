@@ -1,29 +1,25 @@
 """Hammer command: processes write to one store and are killed, live, with a proof at the end."""
 
 import shlex
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from shutil import rmtree
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from headgate.ambient import SystemAmbient
 from headgate.cli import console
+from headgate.cli.frame import scratch, shown, tell_next, tell_numbers, tell_verdict
 from headgate.cli.store import command
 from headgate.store.registry import open_store
 from headgate.testing.hammer.crew import Outcome, Picture, Plan, clean_up, hammer
 from headgate.testing.hammer.judge import COUNTER, LIST
 
 STATES = {"starting": "yellow", "writing": "green", "killed": "bold red", "ended": "dim"}
-PROBLEMS_SHOWN = 10
 
 
 def hammer_store(
@@ -49,61 +45,37 @@ def hammer_store(
     accounted for. Exit code 0: proved; 1: not proved.
     """
     ambient = SystemAmbient()
-    folder = Path(tempfile.mkdtemp(prefix="headgate-hammer-"))
-    plan = Plan(
-        url=f"file:{folder / 'state'}" if store is None else store,
-        namespace="default" if store is None else f"hammer-{ambient.new_id()[:8]}",
-        diaries=folder / "diaries",
-        processes=processes,
-        seconds=seconds,
-        seed=int(ambient.random() * 1_000_000) if seed is None else seed,
-    )
-    plan.diaries.mkdir()
-    is_kept = keep
-    try:
+    with scratch("hammer", is_kept=keep) as own:
+        plan = Plan(
+            url=f"file:{own.folder / 'state'}" if store is None else store,
+            namespace="default" if store is None else f"hammer-{ambient.new_id()[:8]}",
+            diaries=own.folder / "diaries",
+            processes=processes,
+            seconds=seconds,
+            seed=int(ambient.random() * 1_000_000) if seed is None else seed,
+        )
+        plan.diaries.mkdir()
+        console.talk().print(
+            f"{plan.processes} processes write to {console.printable(plan.url)}, and some are "
+            f"killed (seed {plan.seed})"
+        )
         with closing(open_store(plan.url, plan.namespace, ambient=ambient)) as documents:
             try:
-                with _shown(plan) as show:
+                with shown(partial(_table, plan), partial(_line, plan)) as show:
                     outcome = hammer(plan, show)
-                is_kept = keep or not outcome.verdict.is_proved  # a failure must stay to be seen
+                own.is_kept |= not outcome.verdict.is_proved  # a failure must stay to be seen
             finally:
-                if store is not None and not is_kept:
+                if store is not None and not own.is_kept:
                     clean_up(documents)
-    finally:
-        if not is_kept:
-            rmtree(folder, ignore_errors=True)
-    _tell(plan, outcome, is_kept)
+    _tell(plan, outcome, own.is_kept)
     raise typer.Exit(0 if outcome.verdict.is_proved else 1)
 
 
-@contextmanager
-def _shown(plan: Plan) -> Iterator[Callable[[Picture], None]]:
-    """A live table on a terminal; elsewhere one line a second."""
-    talk = console.talk()
-    talk.print(
-        f"{plan.processes} processes write to {console.printable(plan.url)}, and some are killed "
-        f"(seed {plan.seed})"
+def _line(plan: Plan, picture: Picture) -> str:
+    return (
+        f"{picture.elapsed_s:>4.0f} of {plan.seconds:g} s  {picture.acknowledged:>7,} acknowledged"
+        f"  {picture.conflicts:>6,} conflicts  {picture.kills:>3} killed"
     )
-    if talk.is_terminal:
-        with Live(console=talk, auto_refresh=False) as live:
-            yield lambda picture: live.update(_table(plan, picture), refresh=True)
-    else:
-        yield _lines(plan, talk)
-
-
-def _lines(plan: Plan, talk: Console) -> Callable[[Picture], None]:
-    said_s = -1
-
-    def show(picture: Picture) -> None:
-        nonlocal said_s
-        if int(picture.elapsed_s) > said_s:
-            said_s = int(picture.elapsed_s)
-            talk.print(
-                f"{said_s:>4} of {plan.seconds:g} s  {picture.acknowledged:>7,} acknowledged  "
-                f"{picture.conflicts:>6,} conflicts  {picture.kills:>3} killed"
-            )
-
-    return show
 
 
 def _table(plan: Plan, picture: Picture) -> Table:
@@ -142,29 +114,19 @@ def _table(plan: Plan, picture: Picture) -> Table:
 
 
 def _tell(plan: Plan, outcome: Outcome, is_kept: bool) -> None:
-    out = console.results()
-    verdict = outcome.verdict
-    if verdict.is_proved:
-        words = "proved: no acknowledged write is lost, and none happened twice"
-        out.print(words, style="bold green")
-    else:
-        out.print("not proved: the store did not keep its word", style="bold red")
-        for problem in verdict.problems[:PROBLEMS_SHOWN]:
-            out.print(f"  {console.printable(problem)}", style="red")
-        if len(verdict.problems) > PROBLEMS_SHOWN:
-            out.print(f"  and {len(verdict.problems) - PROBLEMS_SHOWN:,} more", style="red")
+    out, verdict = console.results(), outcome.verdict
+    tell_verdict(
+        "proved: no acknowledged write is lost, and none happened twice",
+        "not proved: the store did not keep its word",
+        verdict.problems,
+    )
     out.print()
-    for number, words in _numbers(outcome):
-        out.print(Text.assemble((f"{number:>9,.0f}", "cyan"), f"  {words}"))
+    tell_numbers(_numbers(outcome))
     if verdict.is_proved:
         out.print("\nhow we know", style="bold")
         for line in _reasons(outcome):
             out.print(f"  {line}")
-    out.print("\nnext", style="bold")
-    lines = _next(plan, is_kept)
-    width = max(len(line) for line, _ in lines)
-    for line, words in lines:
-        out.print(Text.assemble((f"  {line:{width}}", "cyan"), f"  {words}"))
+    tell_next(_next(plan, is_kept))
 
 
 def _numbers(outcome: Outcome) -> Iterator[tuple[float, str]]:

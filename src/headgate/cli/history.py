@@ -1,5 +1,6 @@
 """History: what was decided and done, by nodes and by people, from the ledger."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated
 
@@ -29,7 +30,10 @@ def history(
     config: ConfigPath = None,
     as_json: Json = False,
 ) -> None:
-    """Tell what was decided and done, by nodes and by people, in order of time. Changes nothing."""
+    """Tell what was decided and done, by nodes and by people, in order of time. Changes nothing.
+
+    Commits without records are not noted one by one: where numbers are left out, a line says so.
+    """
     ambient = SystemAmbient()
     settings = installation_of(config).settings
     now_ms = ambient.wall_ns() // 1_000_000
@@ -41,17 +45,19 @@ def history(
             "next: an earlier --since, or a later --until"
         )
     reading = read_ledger(open_lake(settings.lake, ambient), first_ms, last_ms)
-    out, count = console.results(), 0
+    out, count, silent = console.results(), 0, Silent()
     for line in reading:
         if subject not in line.subject:
             continue
         count += 1
         if as_json:
             typer.echo(console.json_line(asdict(line)))
-        elif out.is_terminal:
-            out.print(_shown(line))
-        else:
-            typer.echo(_shown(line).plain)
+            continue
+        for shown in (*silent.before(line), _shown(line)):
+            if out.is_terminal:
+                out.print(shown)
+            else:
+                typer.echo(shown.plain)
     talk = console.talk()
     for path, lines in reading.damaged.items():
         if lines:
@@ -61,6 +67,29 @@ def history(
         words = f"nothing between {shown_moment(first_ms)} and {shown_moment(last_ms)}"
         about = f" about {subject}" if subject else ""
         talk.print(console.printable(f"{words}{about}; next: --since 30d"), style="dim")
+
+
+class Silent:
+    """Commits that the ledger does not tell of: they are numbered, and landed no records."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}  # by shard
+
+    def before(self, line: Line) -> Iterator[Text]:
+        """What to say of those between this line's commit and the one that was told before."""
+        shard, _, number = line.subject.rpartition("/")
+        if line.what != "commit.made" or not number.isdecimal():
+            return
+        last = self._last.get(shard, int(number))
+        self._last[shard] = max(last, int(number))
+        left_out = int(number) - last - 1
+        if left_out == 1:
+            words = f"({shard}: commit {last + 1} landed no records)"
+        elif left_out > 1:
+            words = f"({shard}: commits {last + 1} to {int(number) - 1} landed no records)"
+        else:
+            return
+        yield Text(f"{'':20}  {console.printable(words)}", "dim")
 
 
 def _shown(line: Line) -> Text:

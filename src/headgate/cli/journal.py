@@ -17,6 +17,7 @@ from headgate.cli.streams import cause_of
 from headgate.cli.tables import Block, Rows, show
 from headgate.commits.checkpoint import Checkpoint
 from headgate.commits.record import Record
+from headgate.landing.shard import words_of
 from headgate.status.still import RESTAGED
 from headgate.store.codec import body_of
 
@@ -112,7 +113,7 @@ def _blocks(
         shown.append(Text.assemble("  next       ", (again, "cyan")))
     shown.append(Text(f"  epoch      {checkpoint.epoch}, turn {checkpoint.turn}"))
     committed = shown_moment(checkpoint.committed_ms or None)
-    shown.append(Text(f"  last fact  {committed}, {checkpoint.rows:,} rows so far"))
+    shown.append(Text(f"  last fact  {committed}, {many(checkpoint.rows, 'row')} so far"))
     if record is not None:
         shown += _record(record)
     shown += [Text(), _partitions(checkpoint)]
@@ -138,12 +139,11 @@ def _verdict(
 
 
 def _record(record: Record) -> list[Block]:
-    counts = ", ".join(f"{rows:,} {kind}" for kind, rows in record.counts.items() if rows)
     size = shown_bytes(sum(file.size_bytes for file in record.files))
     made = f"by {record.node} at {shown_moment(record.made_ms)}"
     shown: list[Block] = [
         Text(console.printable(f"  record     commit {record.number}, {made}")),
-        Text(f"  rows       {counts or 'none'}"),
+        Text(f"  rows       {words_of(record.counts)}"),
         Text(f"  files      {many(len(record.files), 'file')}, {size}"),
     ]
     if record.replaces is not None:

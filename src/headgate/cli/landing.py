@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -162,5 +163,17 @@ def _table(result: "RunResult") -> Rows:
 
 
 def _as_json(result: "RunResult") -> JsonObject:
-    streams = [asdict(one) for one in result.streams.values()]
-    return {"is_idle": result.is_idle, "ending": result.ending.value, "streams": streams}
+    streams = [
+        {**asdict(one), "ready_until": _iso(one.ready_until)} for one in result.streams.values()
+    ]
+    tables = [asdict(one) for one in result.tables.values()]
+    return {
+        "is_idle": result.is_idle,
+        "ending": result.ending.value,
+        "streams": streams,
+        "tables": tables,
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -21,11 +21,13 @@ from rich.text import Text
 
 from headgate.cli import (
     audit,
+    certificate,
     config,
     console,
     deadletter,
     demo,
     doctor,
+    flags,
     fleet,
     hammer,
     history,
@@ -38,7 +40,12 @@ from headgate.cli import (
     status,
     store,
     stream,
+    table,
     task,
+    verify,
+    wait,
+    web,
+    why,
 )
 from headgate.errors import (
     Conflict,
@@ -75,8 +82,13 @@ EVERYDAY, CLOSER = "Everyday", "A closer look"
 app.command("init", rich_help_panel=EVERYDAY)(init.init)
 app.command("run", rich_help_panel=EVERYDAY)(run.run)
 app.command("status", rich_help_panel=EVERYDAY)(status.status)
+app.command("why", rich_help_panel=EVERYDAY)(why.why)
+app.command("wait", rich_help_panel=EVERYDAY)(wait.wait)
+app.command("verify", rich_help_panel=EVERYDAY)(verify.verify)
+app.command("certificate", rich_help_panel=EVERYDAY)(certificate.certificate)
 app.command("audit", rich_help_panel=EVERYDAY)(audit.audit)
 app.command("history", rich_help_panel=EVERYDAY)(history.history)
+app.command("web", rich_help_panel=EVERYDAY)(web.web)
 app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
 app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
 doctor.app.command("hammer")(hammer.hammer_store)
@@ -86,6 +98,8 @@ app.add_typer(stream.app, name="stream", rich_help_panel=CLOSER)
 app.add_typer(shard.app, name="shard", rich_help_panel=CLOSER)
 app.add_typer(journal.app, name="journal", rich_help_panel=CLOSER)
 app.add_typer(deadletter.app, name="deadletter", rich_help_panel=CLOSER)
+app.add_typer(flags.app, name="flags", rich_help_panel=CLOSER)
+app.add_typer(table.app, name="table", rich_help_panel=CLOSER)
 app.add_typer(node.app, name="node", rich_help_panel=CLOSER)
 app.add_typer(task.app, name="task", rich_help_panel=CLOSER)
 app.add_typer(store.app, name="store", rich_help_panel=CLOSER)

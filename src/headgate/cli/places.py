@@ -12,8 +12,10 @@ import typer
 from headgate.app import Place
 from headgate.cli import console
 from headgate.errors import Invalid
+from headgate.landing import StreamSettings
 from headgate.settings import Settings
 from headgate.settings.loading import load
+from headgate.settings.problems import nearest
 
 SETTINGS_FILE = "headgate.yaml"
 STORE_VARIABLE = "HEADGATE_STORE"
@@ -134,3 +136,14 @@ def found_settings(config: Path | None) -> Path | None:
     if config is None and Path(SETTINGS_FILE).exists():
         return Path(SETTINGS_FILE)
     return config
+
+
+def stream_of(asked: Installation, stream: str) -> StreamSettings:
+    """Raises Invalid."""
+    found = asked.settings.streams.get(stream)
+    if found is None:
+        near = nearest(stream, asked.settings.streams)
+        hint = f"the nearest is {near!r}" if near else "there is none at all"
+        listed = command("stream ls", asked.here)
+        raise Invalid(f"no stream {stream!r} in the settings: {hint}; next: {listed}")
+    return found

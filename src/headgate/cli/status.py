@@ -1,7 +1,8 @@
 """Status command: fleet and streams at a glance, for people and for programs."""
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -11,14 +12,20 @@ from rich.live import Live
 from rich.text import Text
 
 from headgate.ambient import Ambient, SystemAmbient
+from headgate.app.roots import roots_of
+from headgate.apply.kind import kind_name as table_feed
 from headgate.cli import console
+from headgate.cli.hours import hour_blocks, root_blocks, table_blocks
 from headgate.cli.places import ClusterNamespace, ConfigPath, Here, StoreUrl, command, here_of
 from headgate.cli.store import Json
 from headgate.cli.store import command as store_command
 from headgate.cli.streams import next_command, shard_blocks, stream_blocks
 from headgate.cli.tables import Block, Rows, drawn, lines_of, show
-from headgate.errors import Invalid, Unavailable
+from headgate.errors import Corrupt, Invalid, Unavailable
+from headgate.lake.opening import local_root, open_lake
 from headgate.landing.kind import feed_name
+from headgate.ready.kind import kind_name as root_feed
+from headgate.settings import Settings
 from headgate.settings.problems import nearest
 from headgate.status import (
     SESSION_LETTERS,
@@ -30,9 +37,14 @@ from headgate.status import (
     read_status,
     shown_ms,
 )
+from headgate.status.overall import RETIRED, RootStatus
+from headgate.status.overall import as_json as root_as_json
 from headgate.status.still import RELEASED, Advice
 from headgate.status.streams import StreamsStatus, read_streams
 from headgate.status.streams import as_json as stream_as_json
+from headgate.status.tables import TableStatus, read_tables
+from headgate.status.why import Why, read_why
+from headgate.status.why import as_json as why_as_json
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.probe import remarks
 from headgate.store.registry import open_store
@@ -49,6 +61,8 @@ class Found:
     fleet: ClusterStatus
     streams: StreamsStatus
     only: str | None  # a stream that was asked for
+    hours: tuple[Why, ...] = ()  # of each stream, the first that is not ready
+    tables: tuple[TableStatus, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -57,13 +71,17 @@ class Found:
             return 4
         if self.only is not None:
             return 0 if self.streams.is_healthy and self.fleet.is_anybody_able else 1
-        return exit_code(self.fleet) or (0 if self.streams.is_healthy else 1)
+        if any(table.state == "damaged" for table in self.tables):
+            return 4
+        is_healthy = self.streams.is_healthy and all(table.is_healthy for table in self.tables)
+        return exit_code(self.fleet) or (0 if is_healthy else 1)
 
     @property
     def is_nobody_here(self) -> bool:
         """Nodes are all that is missing."""
         tasks = self.fleet.tasks
         is_well = self.streams.is_healthy and not any(task.set_aside for task in tasks)
+        is_well = is_well and all(table.is_healthy for table in self.tables)
         return not self.fleet.members and is_well and not self.fleet.damaged
 
 
@@ -87,8 +105,9 @@ def status(
 ) -> None:
     """Show who is there, how far each stream is, and what a person must look at. Changes nothing.
 
-    Exit code 0: healthy; 1: a person must look (something is set aside, or nobody can take it); 3:
-    the store cannot be reached; 4: documents are damaged.
+    Exit code 0: healthy; 1: a person must look, also if all that is wrong is that no node is
+    running; 3: the store cannot be reached; 4: documents are damaged. A stream that is paused
+    changes no exit code.
     """
     ambient, here = SystemAmbient(), here_of(store, namespace, config)
     with closing(open_store(here.url, here.namespace, ambient=ambient)) as documents:
@@ -116,7 +135,28 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
         near = nearest(only, [one.name for one in every.streams])
         hint = f"the nearest is {near!r}" if near else "there is none at all"
         raise Invalid(f"no stream {only!r} here: {hint}; next: {command('status', here)}")
-    return Found(fleet, streams, only)
+    if here.settings is None:
+        return Found(fleet, streams, only)
+    tables = () if only is not None else read_tables(documents, here.settings.tables)
+    hours = tuple(_hours(documents, here.settings, streams, fleet.at_ms, ambient))
+    return Found(fleet, streams, only, hours, tuple(tables))
+
+
+def _hours(
+    documents: DocumentStore,
+    settings: Settings,
+    streams: StreamsStatus,
+    at_ms: int,
+    ambient: Ambient,
+) -> Iterator[Why]:
+    # A lake that is not there yet is not made by a look at it.
+    is_there = os.path.isdir(local_root(settings.lake.root))
+    lake = open_lake(settings.lake, ambient) if is_there else None
+    for one in streams.streams:
+        own = settings.streams.get(one.name)
+        if own is not None:
+            with suppress(Corrupt):  # it is named where it is read
+                yield read_why(documents, lake, own, one, None, at_ms)
 
 
 def _watch(
@@ -171,6 +211,9 @@ def _as_json(found: Found, here: Here) -> JsonObject:
         "damaged": damaged,
         "is_healthy": found.exit_code == 0,
         "streams": streams,
+        "hours": [why_as_json(one) for one in found.hours],
+        "roots": [root_as_json(one) for one in _roots_of(found)],
+        "tables": [asdict(one) for one in found.tables],
     }
 
 
@@ -182,10 +225,18 @@ def blocks(found: Found, here: Here, *, is_all: bool) -> list[Block]:
             shown.append(Text.assemble("  next     ", (command("run", here), "cyan")))
         shown += _damaged(found, here)
         shown += stream_blocks(streams.streams, here, fleet.at_ms, is_all=is_all)
+        shown += [*hour_blocks(found.hours), *root_blocks(_roots_of(found), here, fleet.at_ms)]
         return shown if is_all else [*shown, *shard_blocks(streams.streams, fleet.at_ms)]
     shown += _fleet(found, here)
     shown += stream_blocks(streams.streams, here, fleet.at_ms, is_all=is_all)
+    shown += [*hour_blocks(found.hours), *root_blocks(_roots_of(found), here, fleet.at_ms)]
+    shown += table_blocks(found.tables)
     return [*shown, *_task_blocks(found, here, is_all=is_all)]
+
+
+def _roots_of(found: Found) -> list[RootStatus]:
+    roots = found.streams.roots
+    return [one for one in roots if found.only is None or found.only in one.streams]
 
 
 def _fleet(found: Found, here: Here) -> Iterator[Block]:
@@ -196,9 +247,9 @@ def _fleet(found: Found, here: Here) -> Iterator[Block]:
         yield Text.assemble("  next     ", (line, "cyan"))
     yield Text(f"  leader   {_leader(fleet)}")
     yield Text(f"  tasks    {_counts(fleet)}")
-    own = {feed_name(one.name) for one in found.streams.streams}
+    own = _own_feeds(found, here)
     for feed in fleet.feeds:
-        if feed.name not in own:  # the shards of a stream are never done, and shown below
+        if feed.name not in own:  # what is never done is shown below
             name = console.printable(feed.name)
             yield Text(f"  feed     {name}: {feed.created:,} created, {feed.done:,} done")
     yield from _damaged(found, here)
@@ -218,9 +269,19 @@ def _damaged(found: Found, here: Here) -> Iterator[Block]:
         yield Text.assemble("  next     ", (get, "cyan"))
 
 
+def _own_feeds(found: Found, here: Here) -> set[str]:
+    """Of streams, their flags and their tables; what is set aside of the last two is a task."""
+    own = {feed_name(one.name) for one in found.streams.streams}
+    if here.settings is not None:
+        own |= {root_feed(root.name) for root in roots_of(here.settings)}
+        own |= {table_feed(name) for name in here.settings.tables}
+    aside = {task.name.rpartition("/")[0] for task in found.fleet.tasks if task.set_aside}
+    return own - (aside - {feed_name(one.name) for one in found.streams.streams})
+
+
 def _task_blocks(found: Found, here: Here, *, is_all: bool) -> Iterator[Block]:
     """Of what is no stream: those have their own."""
-    own = {feed_name(one.name) for one in found.streams.streams}
+    own = _own_feeds(found, here)
     tasks = [task for task in found.fleet.tasks if task.name.rpartition("/")[0] not in own]
     aside = [task for task in tasks if task.set_aside is not None]
     shown_aside = aside if is_all else aside[:TASKS_SHOWN_MAX]
@@ -255,6 +316,12 @@ def _next(found: ClusterStatus, here: Here) -> Iterator[str]:
     stranded = [task for task in found.tasks if task.is_stranded and task.is_known]
     for labels in sorted({task.labels for task in stranded}):
         yield command("run", here, options=["--label", labels[0]])
+    own = {} if here.settings is None else here.settings.streams
+    kinds = {task.kind for task in found.tasks if task.is_stranded and not task.is_known}
+    for kind in sorted(kinds):
+        stream = kind.removeprefix("land:")
+        if own and stream != kind and stream not in own:  # no node with these settings lands it
+            yield command("stream retire", here, stream, options=RETIRED)
     for damage in found.damaged[:1]:
         yield store_command("get", here.url, here.namespace, damage.key)
 

@@ -1,4 +1,4 @@
-"""Stream commands: which there are; pause one, and let it go on."""
+"""Stream commands: which there are; pause one, let it go on, or say that it is over."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,8 @@ from headgate.cli.moments import shown_moment
 from headgate.cli.places import ConfigPath, command
 from headgate.cli.store import Json
 from headgate.cli.tables import Rows, show
-from headgate.landing.stream_document import Pause, StreamDocument
+from headgate.commits.streams import Pause, StreamDocument
+from headgate.periods import Period
 from headgate.status.streams import shards_of
 
 app = typer.Typer(no_args_is_help=True)
@@ -25,12 +26,13 @@ class Listed:
     shards: int
     first_hour_ms: int | None
     paused: Pause | None
+    retired: Pause | None
     source: str | None  # its path
 
 
 @app.callback()
 def group() -> None:
-    """List streams; pause one, and let it go on."""
+    """List streams; pause one, and let it go on; say that one is over."""
 
 
 @app.command("ls")
@@ -43,8 +45,8 @@ def list_streams(config: ConfigPath = None, as_json: Json = False) -> None:
             typer.echo(console.json_line(asdict(one)))
         return
     if not found:
-        talk = console.talk()
-        talk.print("no streams; next: write one into the settings, then headgate config check")
+        check = command("config check", asked.here)
+        console.talk().print(f"no streams; next: write one into the settings, then {check}")
         return
     show([_rows(found)])
 
@@ -76,6 +78,26 @@ def resume(name: StreamName, reason: Reason, config: ConfigPath = None) -> None:
         _tell(f"stream {name} {words}", see, is_changed=is_changed)
 
 
+@app.command("retire")
+def retire(name: StreamName, reason: Reason, config: ConfigPath = None) -> None:
+    """Say that a stream is over for good: no hour from now on waits for it.
+
+    For a stream that was taken out of the settings and shares its folders with others: they keep
+    waiting for it until somebody says this. Hours that it has flagged stay. It cannot be undone; a
+    stream that shall end at a given hour has `last_hour` in the settings instead.
+
+    Exit code 0: retired; 1: it was already; 2: it is in the settings, without an end.
+    """
+    with asking(config) as asked:
+        known = asked.settings.streams
+        ends = asked.acts.retire(asked.stream(name), person(reason), known)
+        see = command("status", asked.here)
+        hours = [str(Period.hour_of(end_ms)) for end_ms in (ends or {}).values() if end_ms]
+        since = f": no hour from {min(hours)} on waits for it" if hours else ""
+        words = "was retired already" if ends is None else f"is retired{since}"
+        _tell(f"stream {name} {words}", see, is_changed=ends is not None)
+
+
 def _tell(words: str, following: str, *, is_changed: bool) -> None:
     talk = console.talk()
     talk.print(console.printable(words if is_changed else f"{words}; nothing was changed"))
@@ -92,6 +114,7 @@ def _listed(asked: Asking, name: str, document: StreamDocument | None) -> Listed
         shards_of(settings, document),
         None if document is None else document.first_hour_ms,
         None if document is None else document.paused,
+        None if document is None else document.retired,
         None if settings is None else settings.source.path,
     )
 
@@ -114,8 +137,9 @@ def _rows(found: Sequence[Listed]) -> Rows:
 
 
 def _state(one: Listed) -> str:
-    if one.paused is not None:
-        return "paused"
+    if one.retired is not None:
+        return "retired"
+    paused = "" if one.paused is None else "paused"
     if not one.is_in_settings:
-        return "not in these settings"
-    return "in use" if one.is_started else "not started"
+        return ", ".join(filter(None, (paused, "not in the settings")))
+    return paused or ("in use" if one.is_started else "not started")

@@ -42,7 +42,10 @@ def shard_blocks(streams: Sequence[StreamStatus], at_ms: int) -> list[Block]:
     shards = [shard for stream in streams for shard in stream.shards]
     if not shards:
         return []
-    return [Text(), _shards(shards, at_ms), Text(), _partitions(shards)]
+    shown: list[Block] = [Text(), _shards(shards, at_ms)]
+    if any(shard.partitions for shard in shards):
+        shown += [Text(), _partitions(shards)]
+    return shown
 
 
 def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
@@ -53,7 +56,7 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
         ),
         tuple(
             (
-                console.printable(stream.name) + ("" if stream.is_in_settings else " (not here)"),
+                console.printable(stream.name) + _beside(stream),
                 str(len(stream.shards)),
                 waiting(stream.lag),
                 _oldest(stream.lag),
@@ -65,6 +68,12 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
         ),
         frozenset({"shards", "rows", "late", "dead", "gaps"}),
     )
+
+
+def _beside(stream: StreamStatus) -> str:
+    if stream.ended:
+        return " (ended)"
+    return "" if stream.is_in_settings else " (not in the settings)"
 
 
 def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
@@ -104,15 +113,17 @@ def _partitions(shards: Sequence[ShardStatus]) -> Rows:
 
 
 def waiting(lag: Lag | None) -> str:
-    """`3 files, 1.2 MB`, with its age if it is not of now."""
+    """`3 files, 1.2 MB`. If nobody looks now, nobody knows: then what was seen, and when."""
     if lag is None:
         return "not known"
     words = f"{many(lag.files, 'file')}, {shown_bytes(lag.size_bytes)}" if lag.files else "nothing"
-    return words if lag.is_now else f"{words}, {shown_ms(lag.age_ms)} ago"
+    return words if lag.is_now else f"not known; {shown_ms(lag.age_ms)} ago: {words}"
 
 
 def _oldest(lag: Lag | None) -> str:
-    return "-" if lag is None or lag.oldest_ms is None else shown_ms(lag.oldest_ms)
+    if lag is None or lag.oldest_ms is None or not lag.is_now:
+        return "-"
+    return shown_ms(lag.oldest_ms)
 
 
 def _ago(moment_ms: int | None, at_ms: int) -> str:

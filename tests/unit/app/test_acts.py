@@ -10,11 +10,11 @@ from headgate.cluster import Order
 from headgate.cluster.tasks import Task, Trouble, new_task, task_key
 from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
 from headgate.commits.record import Record, RecordFile, facts_of, record_path, to_bytes
+from headgate.commits.streams import StreamDocument, stream_key
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake.ledger import Ledger, Line, read_ledger
 from headgate.lake.memory import MemoryLake
 from headgate.landing.kind import feed_name, kind_name
-from headgate.landing.stream_document import StreamDocument, stream_key
 from headgate.store.changes import read
 from headgate.store.codec import body_of
 from headgate.testing.manual import ManualAmbient, manual_store
@@ -213,3 +213,27 @@ def test_only_dead_letters_of_the_stream_are_driven_in(world: World, path: str) 
 
     with pytest.raises(Invalid, match="is no dead letter"):
         world.acts.redrive(STREAM, path, ADA)
+
+
+def test_a_retired_stream_leaves_no_task_that_a_node_is_missed_for() -> None:
+    world = World()
+    world.put(stream_key(STREAM), StreamDocument(2))
+    world.has_task(Trouble("poison", "n", 0))
+
+    assert world.acts.retire(STREAM, ADA, {}) == {}
+
+    assert (world.task().state, world.task().holder, world.task().set_aside) == ("done", "", None)
+    found = read(world.store, stream_key(STREAM), StreamDocument)
+    assert found is not None
+    assert found.value.retired is not None
+    assert [line.what for line in world.notes()] == ["stream.retired"]
+    assert world.acts.retire(STREAM, ADA, {}) is None
+
+
+def test_inv4_a_stream_is_not_retired_over_a_commit_that_nobody_would_finish() -> None:
+    world = World()
+    world.put(stream_key(STREAM), StreamDocument(1))
+    world.journals("a")
+    with pytest.raises(Halted, match="commit 5 is journaled and not finished"):
+        world.acts.retire(STREAM, ADA, {})
+    assert world.notes() == []

@@ -5,9 +5,16 @@ import json
 
 import pytest
 
-from headgate.app.letters import Letter, folder_of, letters_of, reasons_in, rows_on_record
+from headgate.app.letters import (
+    Letter,
+    check_redrivable,
+    folder_of,
+    letters_of,
+    reasons_in,
+    rows_on_record,
+)
 from headgate.commits.record import Record, RecordFile, facts_of, record_path, to_bytes
-from headgate.errors import Corrupt, Invalid
+from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake.memory import MemoryLake
 
 PATH = "_dead/orders/2026-11-02/shard0-commit0000000007-0.json"
@@ -84,3 +91,10 @@ def test_rows_are_those_of_the_commit_record_that_has_this_file() -> None:
 
 def test_g6_the_folder_of_a_stream_of_any_name_is_plain() -> None:
     assert folder_of("a/b é") == "_dead/a%2Fb%20%C3%A9"
+
+
+def test_rows_of_parquet_that_lie_as_json_cannot_be_driven_in() -> None:
+    with pytest.raises(Halted, match="came from Parquet files and lie here as JSON"):
+        check_redrivable(PATH, "parquet")
+    check_redrivable(PATH, "json")
+    check_redrivable(PATH.replace(".json", ".parquet"), "parquet")
