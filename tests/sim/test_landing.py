@@ -12,9 +12,11 @@ from headgate.cluster.session import TERM_MS
 from headgate.cluster.tasks import FAILED_TRIES_MAX, Task, task_key
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.engine import StagedFile, Tally
+from headgate.lake.paths import STAGING
 from headgate.landing.committing import Occasion, prepare
 from headgate.landing.kind import feed_name
 from headgate.landing.names import attempt_folder, named, shard_folder
+from headgate.landing.shard import SWEEP_MS
 from headgate.landing.stream_document import shard_of
 from headgate.periods import HOUR_MS, Period, aligned
 from headgate.sources import Plan, Range
@@ -22,10 +24,12 @@ from headgate.store.changes import read
 from headgate.store.codec import body_of
 from headgate.testing.brook import Speck
 from headgate.testing.estuary import STREAM, settings_of
+from headgate.testing.fleet import Move
 from headgate.testing.simulation import Simulation
-from headgate.testing.tide import START_MS, Tide
+from headgate.testing.tide import START_MS, Tide, tide_of
 
 JOURNALS = 1_000
+TIDES = 10
 
 
 def tide_in(simulation: Simulation, shards: int, shift_ms: int = 10_000) -> Tide:
@@ -168,4 +172,28 @@ def test_g8_a_thousand_journals_are_shared_by_four_nodes_and_each_is_finished_on
         assert sum(made.values()) == JOURNALS
         assert max(made.values()) <= JOURNALS // 2
         assert tide.estuary.landed() == Counter(range(JOURNALS))
+        assert tide.faults() == []
+
+
+@pytest.mark.parametrize("seed", range(TIDES))
+def test_g12_after_a_tide_nothing_stays_staged(seed: int) -> None:
+    """Whatever attempts came to nothing: of holders that died, and of those that still hold."""
+    scenario = tide_of(seed)
+    with Simulation(seed, [one for one in scenario.happenings if not isinstance(one, Move)]) as sim:
+        tide = tide_in(sim, scenario.shards)
+        for drop in scenario.drops:
+            tide.estuary.brook.drop(drop.partition, drop.specks, START_MS)
+        for node in scenario.nodes:
+            tide.boot(node.name, node)
+        sim.run(scenario.turmoil_ms)
+        for node in scenario.nodes:
+            tide.boot(node.name, node)
+        assert sim.run(HOUR_MS, tide.is_done)
+        rubbish = f"{STAGING}/{STREAM}/{0:032x}.0-{checkpoint_of(tide, 0).epoch}/shard=0-"
+        tide.estuary.lake.put(f"{rubbish}{checkpoint_of(tide, 0).epoch}/part-0.json", b"rubbish")
+
+        def is_clean() -> bool:
+            return not any(path.startswith(STAGING) for path in tide.estuary.lake.files())
+
+        assert sim.run(sim.now_ms + 3 * SWEEP_MS, once_a_second(tide, is_clean))
         assert tide.faults() == []

@@ -23,7 +23,7 @@ from tests.crash.landing_flows import (
     Restage,
     RestageAfterPublishing,
 )
-from tests.crash.landing_world import World
+from tests.crash.landing_world import World, land_while_it_is_swept
 
 SEEDS_MAX = 100
 
@@ -102,6 +102,11 @@ def test_planted_g3_something_there_is_done_takes_half_a_file_for_a_whole_one() 
 def test_planted_g12_swept_while_journaled_takes_away_what_must_be_published() -> None:
     words = words_of("swept while journaled", lambda: check_every_crash(Recover(), again=()))
     assert "what was staged for it is missing" in words
+
+
+def test_planted_g12_swept_while_needed_takes_away_what_a_round_has_staged() -> None:
+    words = words_of("swept while needed", lambda: land_while_it_is_swept(Land().fresh()))
+    assert "is not there" in words or "it does not come to an end" in words
 
 
 def test_planted_staging_deleted_after_conflict_though_the_intent_had_happened() -> None:

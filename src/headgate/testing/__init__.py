@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from headgate.testing.contract.presence import PresenceContract
     from headgate.testing.contract.source import SourceContract, SourceHarness
     from headgate.testing.contract.suite import StoreContract
+    from headgate.testing.contract.table import TableContract, TableHarness
     from headgate.testing.crashes import Flow, check_every_crash, late_wakers
     from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted, wrap
     from headgate.testing.harness import LakeHarness, PresenceHarness, StoreHarness
@@ -32,6 +33,8 @@ __all__ = [
     "SourceHarness",
     "StoreContract",
     "StoreHarness",
+    "TableContract",
+    "TableHarness",
     "check_every_crash",
     "late_wakers",
     "wrap",
@@ -53,6 +56,8 @@ _HOMES = {
     "SourceHarness": "headgate.testing.contract.source",
     "StoreContract": "headgate.testing.contract.suite",
     "StoreHarness": "headgate.testing.harness",
+    "TableContract": "headgate.testing.contract.table",
+    "TableHarness": "headgate.testing.contract.table",
     "check_every_crash": "headgate.testing.crashes",
     "late_wakers": "headgate.testing.crashes",
     "wrap": "headgate.testing.faults",

@@ -19,11 +19,14 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 from headgate.ambient import Ambient
 from headgate.cluster import Presence
 from headgate.engine import Engine
+from headgate.engine.merger import Merger
 from headgate.errors import Ended, HeadgateError, Invalid, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.sources import Source
 from headgate.sources.folder import Folder
 from headgate.store import DocumentStore
+from headgate.tables import Mover
+from headgate.tables.site import Site
 
 
 class Sort(Enum):
@@ -95,6 +98,27 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
     Engine: {
         "stage": Sort.WRITE,
         "close": Sort.LOCAL,
+    },
+    Site: {
+        "url": Sort.LOCAL,
+        "stage": Sort.WRITE,
+        "seal": Sort.WRITE,
+        "facts": Sort.READ,
+        "publish": Sort.WRITE,
+        "publish_all": Sort.WRITE,
+        "publish_folder": Sort.WRITE,
+        "settle": Sort.WRITE,
+        "read": Sort.READ,
+        "list": Sort.READ,
+        "remove": Sort.WRITE,
+        "remove_folder": Sort.WRITE,
+        "append": Sort.WRITE,
+    },
+    Mover: {
+        "move": Sort.WRITE,
+    },
+    Merger: {
+        "merge": Sort.WRITE,
     },
 }
 

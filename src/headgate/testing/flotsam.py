@@ -11,8 +11,9 @@ from typing import Any, cast
 from headgate.commits.checkpoint import CHECKPOINTS
 from headgate.commits.record import record_path
 from headgate.periods import Period
+from headgate.store.names import key
 from headgate.testing.checkers import WRITES, Checker, body_of
-from headgate.testing.estuary import STREAM, Estuary
+from headgate.testing.estuary import Estuary
 from headgate.testing.simulation import Event, Happening
 
 Body = Mapping[str, Any]
@@ -27,10 +28,10 @@ class Checkpoints:
 
     name = "checkpoint"
     sees = (Happening.ACTED,)
-    keys = (f"{CHECKPOINTS}/",)
 
     def __init__(self, estuary: Estuary) -> None:
         self.violations: list[str] = []
+        self.keys = (f"{CHECKPOINTS}/{key(estuary.settings.name)}/",)
         self._estuary = estuary
         self._seen: dict[str, Body] = {}
 
@@ -38,15 +39,15 @@ class Checkpoints:
         call = event.call
         if isinstance(event.outcome, Exception) or call is None or call.method not in WRITES:
             return
-        key, body = call.subject, cast(Body, body_of(call))
-        before, self._seen[key] = self._seen.get(key, {}), body
-        for words in self._wrong(key, before, body):
-            self.violations.append(f"{event.machine} wrote {key}: {words}")
+        name, body = call.subject, cast(Body, body_of(call))
+        before, self._seen[name] = self._seen.get(name, {}), body
+        for words in self._wrong(name, before, body):
+            self.violations.append(f"{event.machine} wrote {name}: {words}")
 
-    def _wrong(self, key: str, before: Body, after: Body) -> list[str]:
+    def _wrong(self, name: str, before: Body, after: Body) -> list[str]:
         if not before:
             return []
-        shard = int(key.rpartition("/")[2])
+        shard = int(name.rpartition("/")[2])
         return [
             *_backwards(before, after),
             *_unfinished(before, after),
@@ -61,7 +62,7 @@ class Checkpoints:
             is_moved = any(position for _, position in moved)
             return ["a position moves without a fact (invariant 2)"] if is_moved else []
         files = self._estuary.lake.files()
-        raw = files.get(record_path(STREAM, shard, journal["number"]))
+        raw = files.get(record_path(self._estuary.settings.name, shard, journal["number"]))
         if raw is None:
             return [f"the fact of commit {journal['number']} has no record"]
         record = json.loads(raw)

@@ -2,13 +2,14 @@
 
 python -m headgate.testing.inquest 42
 python -m headgate.testing.inquest 42 --planted "epoch not raised"
+python -m headgate.testing.inquest 42 --watershed
 """
 
 import argparse
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from headgate.testing.checkers import WRITES, body_of
@@ -16,10 +17,16 @@ from headgate.testing.faults import Call
 from headgate.testing.fleet import Outcome, Scenario, play
 from headgate.testing.sabotage import BUGS, planted
 from headgate.testing.simulation import reduce, tell
+from headgate.testing.slips import SLIPS, planted_slip
+from headgate.testing.spills import SPILLS, planted_spill
 from headgate.testing.turmoil import scenario_of
+from headgate.testing.watershed import WatershedScenario, play_watershed
+from headgate.testing.weather import watershed_of
 
 LINES_MAX = 60
 RUNS_MAX = 200
+WATERSHED_RUNS_MAX = 100
+WATER = ("checkpoints/", "streams/", "roots/", "tables/", "backlog/", "aside/", "_headgate/staging")
 
 _KEYS = re.compile(r"(?:cluster|steps|sessions)/[\w/-]+")
 _TASK = re.compile(r"steps/(\w+)/(\d{10})")
@@ -47,6 +54,33 @@ def explain(scenario: Scenario, bug: str | None = None) -> str:
         *_story(outcome),
         "again",
         f"  python -m headgate.testing.inquest {small.seed}"
+        + (f' --planted "{bug}"' if bug else ""),
+    ]
+    return "\n".join(lines)
+
+
+def explain_watershed(scenario: WatershedScenario, bug: str | None = None) -> str:
+    """As `explain`, of a whole watershed."""
+    happenings = reduce(
+        scenario.happenings,
+        lambda some: play_watershed(replace(scenario, happenings=tuple(some))).is_red,
+        WATERSHED_RUNS_MAX,
+    )
+    small = replace(scenario, happenings=tuple(happenings))
+    outcome = play_watershed(small, with_events=True)
+    streams = ", ".join(f"{one.name} of {one.shards} shards" for one in small.streams)
+    told = tell(outcome.events, WATER)
+    lines = [
+        f"watershed {small.seed} is red",
+        f"  {len(small.nodes)} nodes, {streams}, {len(small.poured)} drops",
+        f"what happens ({len(happenings)} of {len(scenario.happenings)} matter)",
+        *(f"  {one}" for one in happenings),
+        "what is wrong",
+        *(f"  {words}" for words in outcome.violations[:5]),
+        "what they did at last",
+        *told[-LINES_MAX:],
+        "again",
+        f"  python -m headgate.testing.inquest {small.seed} --watershed"
         + (f' --planted "{bug}"' if bug else ""),
     ]
     return "\n".join(lines)
@@ -110,16 +144,40 @@ def _describe(call: Call, owners: Mapping[str, str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Replays a seed; if it is red, says why.")
     parser.add_argument("seed", type=int)
-    parser.add_argument("--planted", choices=sorted(BUGS), help="with this bug in the code")
+    parser.add_argument("--watershed", action="store_true", help="streams, flags and tables")
+    bugs = sorted([*BUGS, *SLIPS, *SPILLS])
+    parser.add_argument("--planted", choices=bugs, help="with this bug in the code")
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    with planted(asked.planted) if asked.planted else nullcontext():
-        scenario = scenario_of(asked.seed)
-        outcome = play(scenario)
-        if outcome.is_red:
-            print(explain(scenario, asked.planted))
-            raise SystemExit(1)
-        print(f"seed {asked.seed} is green: {outcome.effects} effects")
+    with _planted(asked.planted):
+        is_red, words = (_of_watershed if asked.watershed else _of_fleet)(asked.seed, asked.planted)
+    print(words)
+    if is_red:
+        raise SystemExit(1)
+
+
+def _planted(bug: str | None) -> AbstractContextManager[None]:
+    if bug is None:
+        return nullcontext()
+    if bug in SLIPS:
+        return planted_slip(bug)
+    return planted_spill(bug) if bug in SPILLS else planted(bug)
+
+
+def _of_fleet(seed: int, bug: str | None) -> tuple[bool, str]:
+    scenario = scenario_of(seed)
+    outcome = play(scenario)
+    if outcome.is_red:
+        return True, explain(scenario, bug)
+    return False, f"seed {seed} is green: {outcome.effects} effects"
+
+
+def _of_watershed(seed: int, bug: str | None) -> tuple[bool, str]:
+    scenario = watershed_of(seed)
+    outcome = play_watershed(scenario)
+    if outcome.is_red:
+        return True, explain_watershed(scenario, bug)
+    return False, f"watershed {seed} is green: {outcome.effects} effects"
 
 
 if __name__ == "__main__":

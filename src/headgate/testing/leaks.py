@@ -16,6 +16,7 @@ from headgate.commits.steps import PublishFile, State
 from headgate.errors import Halted
 from headgate.lake import Lake
 from headgate.landing import jobs, shard, sweeper
+from headgate.landing.committing import Prepared
 from headgate.landing.names import Named, named
 from headgate.store.changes import Kept, create_if_absent, read
 from headgate.testing.switches import Bug, Patch, switched_on
@@ -27,7 +28,7 @@ def planted_leak(bug: str) -> AbstractContextManager[None]:
 
 
 def _position_before_publish() -> Sequence[Patch]:
-    def finish(self: Any, journal: Journal, share: Any = None) -> None:
+    def finish(self: Any, journal: Journal, share: Any = None, _known: Any = None) -> None:
         checkpoint = self._tenure.conclude(journal, self._wall_ms())
         settings = self._settings
         carry_out_journal(self._lake, settings.name, self._shard, journal, self._tools.kinds)
@@ -48,10 +49,16 @@ def _something_there_is_done() -> Sequence[Patch]:
 
 
 def _swept_while_journaled() -> Sequence[Patch]:
-    def is_sweepable(checkpoint: Checkpoint, _attempt: str, _shard: int, epoch: int) -> bool:
+    def is_sweepable(
+        checkpoint: Checkpoint, _attempt: str, _shard: int, epoch: int, _: Any
+    ) -> bool:
         return epoch < checkpoint.epoch
 
     return [(sweeper, "is_sweepable", is_sweepable)]
+
+
+def _swept_while_needed() -> Sequence[Patch]:
+    return [(jobs.Jobs, "is_needed", lambda *_: False)]
 
 
 def _staging_deleted_after_conflict() -> Sequence[Patch]:
@@ -98,7 +105,7 @@ def _name_used_again() -> Sequence[Patch]:
     honest = shard.ShardWork._intend  # noqa: SLF001
     replaced: list[Journal | None] = [None]
 
-    def intend(self: Any, round_: Any, share: Any) -> Journal:
+    def intend(self: Any, round_: Any, share: Any) -> Prepared:
         replaced[0] = round_.replaces
         return honest(self, round_, share)
 
@@ -134,7 +141,7 @@ def _fact_erases_who_joined() -> Sequence[Patch]:
 def _restage_under_the_old_number() -> Sequence[Patch]:
     honest = shard.ShardWork._intend  # noqa: SLF001
 
-    def intend(self: Any, round_: Any, share: Any) -> Journal:
+    def intend(self: Any, round_: Any, share: Any) -> Prepared:
         if round_.replaces is not None:
             kept = self._tenure._kept  # noqa: SLF001
             old = replace(kept.value, number=round_.replaces.number - 1)
@@ -162,6 +169,7 @@ LEAKS: Mapping[str, Bug] = {
     "position before publish": _position_before_publish,
     "something there is done": _something_there_is_done,
     "swept while journaled": _swept_while_journaled,
+    "swept while needed": _swept_while_needed,
     "staging deleted after conflict": _staging_deleted_after_conflict,
     "late by the committed watermark": _late_by_the_committed_watermark,
     "cleanup of the whole attempt": _cleanup_of_the_whole_attempt,

@@ -13,7 +13,7 @@ from typing import Literal
 
 from headgate.ambient import Ambient
 from headgate.cluster import Assignment, Order
-from headgate.cluster.tasks import feed_and_number, shown
+from headgate.cluster.tasks import feed_and_number, release_command, shown
 from headgate.errors import Fenced, Invalid
 from headgate.store import DocumentStore
 from headgate.store.changes import Kept, change, create_if_absent
@@ -102,6 +102,9 @@ class StepsKind:
         if is_killer and self._die is not None:
             self._die()
         return work
+
+    def release_command(self, task: str) -> str:
+        return release_command(task)
 
 
 class StepsWork:

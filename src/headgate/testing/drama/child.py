@@ -38,7 +38,13 @@ class Event:
 
 
 class Child:
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.state: State = "starting"
         self.number = ""  # of its last session, as the next
@@ -47,6 +53,7 @@ class Child:
         with log.open("wb") as errors:
             self._popen = subprocess.Popen(
                 command,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
@@ -73,6 +80,13 @@ class Child:
             self.state = "killed"
             self._popen.kill()
         self._popen.wait()
+
+    def freeze(self) -> None:
+        """For a moment: its state does not change."""
+        self._popen.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._popen.send_signal(signal.SIGCONT)
 
     def pause(self, is_harmless: Callable[[], bool]) -> bool:
         """Stops it in a moment that is harmless for others; False: there was none."""

@@ -1,106 +1,104 @@
-"""Orders: records to land, and the proof from the lake alone that each is there once."""
+"""Orders: records to land, as a shop would write them: orders and payments, most of them on time.
+
+Everything about them is decided by a seed, and how many there are of each hour is told by whoever
+dropped them: what the lake must hold is known before anything lands.
+"""
 
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import cos, pi
 from pathlib import Path
 from random import Random
 
-from headgate.commits.record import Record, from_bytes
-from headgate.engine.footers import texts_of
-from headgate.periods import HOUR_MS
+from headgate.periods import DAY_MS, HOUR_MS
 
 TOWNS = ("Lisbon", "Tromsø", "São Paulo", "台北", "Cork", "Łódź")
 SPOILED = ("{ this is no JSON", '{"id": -1}', '{"id": -2, "at": "yesterday"}')
 """Records that cannot be landed: they must be among the dead letters."""
 
+AHEAD_MS = (10 * DAY_MS, 70 * 365 * DAY_MS)  # so far ahead of their arrival are the far-future ones
+MINUTE_MS = 60_000
+
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Orders with the ids [first, first + count), in files of equal size."""
+class Wave:
+    """Records with these ids, in files of about the same size; event times in [from_ms, until_ms).
 
-    first: int
-    count: int
+    The last record of each file is of the last moment: whoever has read it is as far as that.
+    """
+
+    name: str  # of its files
+    ids: range
     files: int
-    hours: int  # over which their event times are spread, up to `until_ms`
+    from_ms: int
     until_ms: int
-    spoiled: bool = False  # the first file also holds what cannot be landed
+    spoiled: tuple[str, ...] = ()  # in the first file, too
 
 
-def drop(folder: Path, batch: Batch, seed: int) -> None:
-    """Writes each file under an unfinished name, then renames it, as a careful program would."""
-    random = Random(seed)
-    per_file = -(-batch.count // batch.files)
-    for number in range(batch.files):
-        first = batch.first + number * per_file
-        ids = range(first, min(first + per_file, batch.first + batch.count))
-        lines = list(_lines(ids, batch, random))
-        if batch.spoiled and number == 0:
-            lines[10:10] = SPOILED
-        unfinished = folder / f".orders-{first:09}.json"
-        unfinished.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        os.rename(unfinished, folder / f"orders-{first:09}.json")
+def far_future(now_ms: int) -> tuple[str, ...]:
+    """Records that say they happened long after they came."""
+    return tuple(
+        json.dumps({"id": -10 - number, "at": now_ms + ahead_ms})
+        for number, ahead_ms in enumerate(AHEAD_MS)
+    )
 
 
-def _lines(ids: Sequence[int], batch: Batch, random: Random) -> Iterator[str]:
-    for one in ids:
-        # More in some hours than in others, as orders are.
-        at_ms = batch.until_ms - int(random.triangular(0, batch.hours, batch.hours / 4) * HOUR_MS)
-        order = {
-            "id": one,
-            "at": at_ms,
-            "town": random.choice(TOWNS),
-            "cents": random.randrange(100_000),
-        }
-        yield json.dumps(order, ensure_ascii=False)
+def busy(at_ms: int) -> float:
+    """How much happens at that moment: little in the small hours, most in the afternoon."""
+    return 1.3 + cos(2 * pi * (at_ms % DAY_MS / DAY_MS - 0.66))
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What lies in the folders, counted."""
-
-    hours: Counter[str]  # records by folder of the hour
-    late: int
-    dead: int
-    missing: tuple[int, ...]
-    doubled: tuple[int, ...]
-    files: int
-
-    @property
-    def is_right(self) -> bool:
-        return not self.missing and not self.doubled
+def share(from_ms: int, until_ms: int, end_ms: int) -> float:
+    """How much of what happens by the end has happened until then."""
+    first, every = (
+        sum(map(busy, range(from_ms, to_ms, MINUTE_MS))) for to_ms in (until_ms, end_ms)
+    )
+    return first / every
 
 
-def count(lake: Path, ids: range) -> Proof:
-    """Reads every published Parquet file: no record of a commit, no document is asked."""
-    seen = bytearray(ids.stop - ids.start)
-    doubled: list[int] = []
-    hours: Counter[str] = Counter()
-    late = dead = files = 0
-    for path in sorted(lake.rglob("*.parquet")):
-        place = path.relative_to(lake).as_posix()
-        if place.startswith("_headgate/"):
-            continue
-        files += 1
-        for text in texts_of(str(path), "value"):
-            if place.startswith("_dead/"):
-                dead += 1
-                continue
-            one = json.loads(text)["id"]
-            if seen[one - ids.start]:
-                doubled.append(one)
-            seen[one - ids.start] = 1
-            if place.startswith("_late/"):
-                late += 1
-            else:
-                hours["/".join(place.split("/")[:2])] += 1
-    missing = [one for one in ids if not seen[one - ids.start]]
-    return Proof(hours, late, dead, tuple(missing), tuple(doubled), files)
+def drop(folder: Path, wave: Wave, seed: int) -> Counter[int]:
+    """Writes each file under an unfinished name, then renames it, as a careful program would. How
+    many records there are of each hour, by its start."""
+    hours = write(folder, wave, seed, prefix=".")
+    for name in names_of(wave):
+        os.rename(folder / f".{name}", folder / name)
+    return hours
 
 
-def records(lake: Path) -> Iterator[Record]:
-    """All commit records, shard by shard."""
-    for path in sorted((lake / "_headgate/commits").rglob("*.json")):
-        yield from_bytes(path.read_bytes(), path.name)
+def write(folder: Path, wave: Wave, seed: int, prefix: str = "") -> Counter[int]:
+    """The same, and no file gets another name: for whoever moves them all at once."""
+    random, hours = Random(f"{seed} {wave.name}"), Counter[int]()
+    per_file = -(-len(wave.ids) // wave.files)
+    for number, name in enumerate(names_of(wave)):
+        lines = list(_lines(wave.ids[number * per_file :][:per_file], wave, random, hours))
+        if number == 0:
+            lines[10:10] = wave.spoiled
+        (folder / f"{prefix}{name}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return hours
+
+
+def names_of(wave: Wave) -> list[str]:
+    return [f"{wave.name}-{number}.json" for number in range(1, wave.files + 1)]
+
+
+def _lines(ids: Sequence[int], wave: Wave, random: Random, hours: Counter[int]) -> Iterator[str]:
+    minutes = range(wave.from_ms, wave.until_ms, MINUTE_MS)
+    moments = random.choices(minutes, cum_weights=list(accumulate(map(busy, minutes))), k=len(ids))
+    for place, (one, minute_ms) in enumerate(zip(ids, moments, strict=True)):
+        at_ms = minute_ms + random.randrange(MINUTE_MS)
+        is_last = place == len(ids) - 1
+        at_ms = wave.until_ms - 1 if is_last else min(at_ms, wave.until_ms - 1)
+        hours[at_ms - at_ms % HOUR_MS] += 1
+        yield json.dumps(
+            {
+                "id": one,
+                "at": at_ms,
+                "town": TOWNS[one % len(TOWNS)],
+                "cents": random.randrange(100_000),
+            },
+            ensure_ascii=False,
+        )

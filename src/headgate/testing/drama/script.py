@@ -195,7 +195,7 @@ class _Stage:
         self._say(f"{child.name} is killed with -9, and held {held} tasks")
 
     def _pause(self, child: Child) -> None:
-        if not child.pause(self._is_nobody_held_up):
+        if not child.pause(self._is_harmless):
             self._faults.append(f"{child.name} could not be paused without holding others up")
             return
         self._say(
@@ -306,6 +306,9 @@ class _Stage:
         is_shared = all(self._holds(child) >= least for child in self._children)
         return is_shared and bool(self._progress)
 
+    def _is_harmless(self) -> bool:
+        return parse_url(self._plan.url).scheme != "file" or is_nobody_held_up(self._store)
+
     @property
     def _is_all_done(self) -> bool:
         return any(
@@ -313,17 +316,16 @@ class _Stage:
             for feed in (() if self._status is None else self._status.feeds)
         )
 
-    def _is_nobody_held_up(self) -> bool:
-        """On files, who stops in the middle of a write keeps others from writing there."""
-        if parse_url(self._plan.url).scheme != "file":
-            return True
-        try:
-            for name in _probes():
-                version = self._store.create(name, {"format": 1}, timeout_ms=PROBE_MS)
-                self._store.delete(name, version, timeout_ms=PROBE_MS)
-        except HeadgateError:
-            return False
-        return True
+
+def is_nobody_held_up(store: DocumentStore) -> bool:
+    """On files, who stops in the middle of a write keeps others from writing there."""
+    try:
+        for name in _probes():
+            version = store.create(name, {"format": 1}, timeout_ms=PROBE_MS)
+            store.delete(name, version, timeout_ms=PROBE_MS)
+    except HeadgateError:
+        return False
+    return True
 
 
 def _probes() -> Iterator[str]:

@@ -76,6 +76,7 @@ class Picture:
     elapsed_s: float  # since all were writing
     per_second: float  # acknowledged writes, since then
     seats: tuple[Seat, ...]
+    news: tuple[str, ...] = ()  # the seats say it all
 
     @property
     def acknowledged(self) -> int:

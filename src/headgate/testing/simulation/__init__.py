@@ -15,7 +15,7 @@ drawn from generators that each belong to one machine, so that a fault taken awa
 luck of the others.
 """
 
-from headgate.testing.simulation.blows import AtEffect, AtTime, Blow, Fault
+from headgate.testing.simulation.blows import AtCall, AtEffect, AtTime, Blow, Fault
 from headgate.testing.simulation.events import Event, Happening, Observer
 from headgate.testing.simulation.kernel import Simulation
 from headgate.testing.simulation.machine import Machine
@@ -24,6 +24,7 @@ from headgate.testing.simulation.shared import SharedShelf, SharedStore
 from headgate.testing.simulation.story import tell
 
 __all__ = [
+    "AtCall",
     "AtEffect",
     "AtTime",
     "Blow",

@@ -46,4 +46,20 @@ class AtTime:
         return f"{self.machine}: {self.blow.value}{amount} at {self.time_ms / 1000:.3f} s"
 
 
-Fault = AtEffect | AtTime
+@dataclass(frozen=True, slots=True)
+class AtCall:
+    """Strikes the nth call of a sort, whichever machine makes it: aimed at what matters."""
+
+    method: str
+    about: str  # what its key or its first path begins with
+    nth: int  # the first is 1
+    harm: Harm
+    duration_ms: int = 0
+
+    def __str__(self) -> str:
+        duration = f" for {self.duration_ms} ms" if self.duration_ms else ""
+        what = f"{self.method} {self.about}… number {self.nth}"
+        return f"whoever it is: {self.harm.value} {what}{duration}"
+
+
+Fault = AtEffect | AtTime | AtCall

@@ -13,10 +13,10 @@ from random import Random
 
 from headgate.ambient import SystemAmbient
 from headgate.errors import Invalid
-from headgate.testing.simulation.blows import AtEffect, AtTime, Blow, Fault
+from headgate.testing.simulation.blows import AtCall, AtEffect, AtTime, Blow, Fault
 from headgate.testing.simulation.events import Event, Happening
 from headgate.testing.simulation.machine import Machine
-from headgate.testing.simulation.network import LATENCIES_US, Network
+from headgate.testing.simulation.network import LATENCIES_US, Aim, Network
 from headgate.testing.simulation.shared import SharedShelf, SharedStore
 from headgate.testing.simulation.timeline import Timeline
 
@@ -40,9 +40,12 @@ class Simulation(Timeline):
         self._networks: dict[str, Network] = {}
         self._at_effect: dict[str, dict[int, AtEffect]] = {}
         self._boots: dict[str, int] = {}
+        self._aim = Aim([fault for fault in faults if isinstance(fault, AtCall)])
         for fault in faults:
             if isinstance(fault, AtTime):
                 self.at(fault.time_ms, partial(self._strike, fault))
+            elif isinstance(fault, AtCall):
+                continue
             else:
                 self._at_effect.setdefault(fault.machine, {})[fault.effect] = fault
 
@@ -87,7 +90,7 @@ class Simulation(Timeline):
 
     def _network(self, name: str, luck: str, machine: Machine) -> Network:
         faults = self._at_effect.get(name, {})
-        network = Network(machine, luck, faults, self.effects(name), self._latencies_us)
+        network = Network(machine, luck, faults, self.effects(name), self._latencies_us, self._aim)
         self._networks[name] = network
         return network
 

@@ -17,7 +17,7 @@ from headgate.engine.failure import JobFailed
 from headgate.errors import HeadgateError, Invalid, Unavailable
 from headgate.store import TIMEOUT_MS
 from headgate.testing.faults import Call, Crashed, Harm, Sort, lost
-from headgate.testing.simulation.blows import AtEffect
+from headgate.testing.simulation.blows import AtCall, AtEffect
 from headgate.testing.simulation.events import Event, Happening
 from headgate.testing.simulation.machine import Machine, MachineStrand
 from headgate.testing.simulation.shared import NotYet
@@ -41,6 +41,39 @@ def usual_latencies_us() -> tuple[int, ...]:
 LATENCIES_US = usual_latencies_us()
 
 
+class Aim:
+    """Counts the calls that somebody aims at, over all machines."""
+
+    def __init__(self, faults: Sequence[AtCall]) -> None:
+        self._left = [(fault, fault.nth) for fault in faults]
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def meet(self, call: Call, machine: str, number: int) -> AtEffect | None:
+        """What this call suffers; None: nothing."""
+        hit: AtCall | None = None
+        left = []
+        for fault, nth in self._left:
+            if call.method == fault.method and _is_about(call, fault.about):
+                nth -= 1
+            if nth > 0:
+                left.append((fault, nth))
+            else:
+                hit = fault
+        self._left = left
+        return None if hit is None else AtEffect(machine, number, hit.harm, hit.duration_ms)
+
+
+def _is_about(call: Call, about: str) -> bool:
+    first = call.args[0] if call.args else ""
+    if isinstance(first, str):
+        return first.startswith(about)
+    if isinstance(first, Sequence):  # of moves
+        return any(str(getattr(one, "staged", "")).startswith(about) for one in first)
+    return False
+
+
 class Network:
     """What one machine has to do with the world."""
 
@@ -51,7 +84,9 @@ class Network:
         faults: Mapping[int, AtEffect],
         effects: int,
         latencies_us: Sequence[int],
+        aim: Aim,
     ) -> None:
+        self._aim = aim
         self.effects = effects  # calls started under this machine's name
         self._latencies_us = latencies_us
         self._machine = machine
@@ -80,6 +115,8 @@ class Network:
         strand.under_way = flight
         if number in self._faults:
             flight.suffer(self._faults[number])
+        elif self._aim and (fault := self._aim.meet(call, machine.name, number)) is not None:
+            flight.suffer(fault)
         timeout_ms = call[3].get("timeout_ms", TIMEOUT_MS)
         flight.leave(now_us, timeout_ms * 1_000 if isinstance(timeout_ms, int) else 0)
         timeline.hub.switch()
