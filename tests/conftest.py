@@ -4,11 +4,13 @@ A server is started once a run, when the first test asks for it, and stopped at 
 its own namespace in it.
 """
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
 from tests.servers.toxiproxy import Toxiproxy
@@ -33,6 +35,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Speed is a matter of benchmarks: on a busy machine a slow example is no bug.
+    slow = [HealthCheck.too_slow]
+    is_ci = bool(os.environ.get("CI"))
+    settings.register_profile("house", deadline=None, suppress_health_check=slow, derandomize=is_ci)
+    settings.load_profile("house")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Started in the background of a script, where Ctrl-C is ignored; children would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -24,8 +24,11 @@ BY_CHANCE = (  # parts of the names of tests whose course differs from run to ru
 BY_SEED = (  # many seeds, or every way to fail, in one run: not repeated
     "turmoil_does_nothing_twice",
     "in_every_tide_each_record_lands_once",
+    "in_every_watershed_all_land_once",
     "crash_during_the_recovery_changes_nothing",
+    "crash_during_the_recovery_of_flags_changes_nothing",
     "late_waker_in_the_middle_of_the_recovery",
+    "late_holder_in_the_middle_of_the_recovery",
 )
 
 

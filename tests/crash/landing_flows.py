@@ -33,6 +33,7 @@ from headgate.testing.estuary import settings_of
 from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted, Stage, wrap
 from tests.crash.landing_world import Process, World
 
+SWEEPS_MAX = 4  # if one fails, the next one comes
 ANN = Person("ann", "the disk was replaced")
 
 
@@ -98,8 +99,8 @@ class MarkTheLake:
 class LandTwoShardsInOneJob(Land):
     """Each commits for itself what one job staged for both."""
 
-    def __init__(self) -> None:
-        super().__init__(settings_of(2))
+    def __init__(self, name: str = "") -> None:
+        super().__init__(settings_of(2), name)
 
     def fresh(self) -> World:
         world = super().fresh()
@@ -275,6 +276,30 @@ class Sweep(Land):
         return {**super().state(world), "older": older(world)}
 
 
+class SweepWithinAnEpoch(LandTwoShardsInOneJob):
+    """What the first holder left behind itself, of jobs that failed while the lake was away."""
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        for attempt, inside in (
+            (f"{1:032x}.0-1", "shard=0-1/part-0.json"),
+            (f"{2:032x}.0-1.1-1", "shard=1-1/part-0.json"),
+            (f"{2:032x}.0-1.1-1", "_temporary/0/part-0.json"),
+        ):
+            world.lake.put(f"{STAGING}/{self.settings.name}/{attempt}/{inside}", b"rubbish")
+        return world
+
+    def act(self, world: World, stage: Stage) -> None:
+        process = Process(world, stage)
+        process.until(world.is_landed)
+        for _ in range(SWEEPS_MAX):
+            world.ambient.pass_ms(SWEEP_MS)
+            process.turn()
+            if not world.staged() or process.held.epoch < world.epoch:  # then others sweep
+                return
+        raise AssertionError(f"left by the holder itself: {world.staged()}")
+
+
 def older(world: World) -> list[str]:
     """Staging of epochs that are over."""
     epochs = {shard: world.checkpoint(shard).epoch for shard in range(world.settings.shards)}
@@ -371,6 +396,7 @@ LANDING: Sequence[Land] = (
     RestageAfterPublishing(),
     TakeOver(),
     Sweep(),
+    SweepWithinAnEpoch("SweepWithinAnEpoch"),
     Redrive(),
 )
 POWER_CUTS = tuple(

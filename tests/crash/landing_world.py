@@ -18,6 +18,7 @@ from headgate.landing import StreamSettings
 from headgate.landing.jobs import Jobs
 from headgate.landing.lake_mark import check_mark
 from headgate.landing.shard import ShardWork, Tools
+from headgate.landing.sweeper import sweep
 from headgate.periods import HOUR_MS
 from headgate.sources import Source
 from headgate.store import DocumentStore
@@ -130,7 +131,7 @@ class Process:
             source = BrookSource(world.estuary.brook, shard, settings.shards, lambda: world.now_ms)
             return wrap(Source, source, stage)
 
-        tools = Tools(
+        self.tools = tools = Tools(
             self.store,
             self.lake,
             self.jobs,
@@ -202,3 +203,16 @@ class Watching:
     def around(self, call: Call, act: Callable[[], object]) -> object:
         self._look(call)
         return act()
+
+
+def land_while_it_is_swept(world: World) -> None:
+    """Whoever holds the shard sweeps before each effect, whatever is under way."""
+
+    def look(_call: Call) -> None:
+        checkpoint = world.checkpoint()
+        sweep(
+            world.lake, world.settings.name, 0, checkpoint, lambda _: None, process.jobs.is_needed
+        )
+
+    process = Process(world, Watching(look))
+    process.until(world.is_landed)

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.spark
 
 
 def test_every_example_is_run() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+    others = {"check_certificate.py"}  # has tests of its own: it takes a flag that is there
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED) | others
 
 
 @pytest.mark.parametrize("name", sorted(PRINTED))

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from headgate.apply.table_document import TableDocument, table_key
+from headgate.commits.certificate import parents_folder
+from headgate.commits.roots import root_name
+from headgate.periods import DEFAULT_FOLDER, FolderTemplate
+from headgate.store.codec import body_of
 from headgate.store.registry import open_store
+from tests.crash.ready_flows import Close
+from tests.crash.ready_world import run
 from tests.unit.audit.worlds import landed
 
 HEADGATE = str(Path(sys.executable).with_name("headgate"))
@@ -21,6 +28,7 @@ ENVIRONMENT = {
     if name not in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "COLUMNS")
 }
 FILE = "2026-11-01/01/orders/data/shard0-commit0000000002-0.parquet"
+ABOVE = parents_folder(root_name(FolderTemplate.parse(DEFAULT_FOLDER)))
 SETTINGS = """
 namespace: demo
 store: file:./state
@@ -59,7 +67,7 @@ def test_a_sound_lake_is_clean(place: Path) -> None:
     assert found.stdout.splitlines() == [
         "clean: the invariants hold",
         "checked  1 stream, 1 shard, 3 commit records, 6 folders, 12 files by size and checksum; "
-        "rows: 21 on time, 3 late, 3 dead letters, 3 skipped",
+        "rows: 21 on time, 3 late, 3 dead letters, 3 blank lines or headers",
     ]
     assert found.stderr == ""
 
@@ -121,6 +129,69 @@ def test_an_audit_changes_nothing_on_disk(place: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (place / "lake").rglob("*")}
     headgate(place, "audit", "--deep")
     assert {path: path.stat().st_mtime_ns for path in (place / "lake").rglob("*")} == before
+
+
+def test_inv8_a_table_that_is_not_mounted_is_a_finding_and_nothing_is_made(place: Path) -> None:
+    table = "tables:\n  daily: {kind: parquet, path: ./mnt/daily, feed: {stream: orders}}\n"
+    (place / "headgate.yaml").write_text(SETTINGS + table, "utf-8")
+    assert headgate(place, "audit").returncode == 0  # nothing was ever in it
+    document = TableDocument(version="m/headgate_batch=x/headgate_run=1", batches=3)
+    with closing(open_store(f"file:{place / 'state'}", "demo")) as store:
+        store.create(table_key("daily"), body_of(document))
+
+    found = headgate(place, "audit", "--json")
+
+    assert found.returncode == 1, found.stderr
+    told = {one["subject"]: one for one in json.loads(found.stdout)["findings"]}
+    finding = told[str(place / "mnt/daily")]
+    assert finding["invariant"] == 8
+    assert finding["words"].startswith("there is no such folder, and table daily has 3 batches")
+    assert not (place / "mnt").exists()
+    assert json.loads(found.stdout)["checked"]["tables"] == 1
+
+
+@pytest.fixture
+def flagged(tmp_path: Path) -> Path:
+    """A lake with the flags of a day, and settings whose store is not there."""
+    world = Close().fresh()
+    run(world)
+    for path, content in world.lake.files().items():
+        file = tmp_path / "lake" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    bids = SETTINGS.partition("  orders:")[2]
+    settings = f"{SETTINGS}  bids:{bids}".replace("file:./state", "file:./nowhere")
+    (tmp_path / "headgate.yaml").write_text(settings, "utf-8")
+    return tmp_path
+
+
+def test_verify_needs_no_store(flagged: Path) -> None:
+    found = headgate(flagged, "verify", "--all")
+
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.splitlines() == [
+        "verified: everything is as certified",
+        "checked  7 certificates, 2 files, 61 B",
+    ]
+    assert not (flagged / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("2027-01-15/23/orders/data/shard0-commit0000000001-0.json", "is gone: 3 rows"),
+        ("2027-01-15/23/_READY", "the flag is gone"),
+        ("_headgate/certificates/orders/2027-01-15T23/00001.json", "has no certificate any more"),
+        (f"{ABOVE}/2027-01-15/00001.json", "has no certificate any more"),
+    ],
+)
+def test_verify_names_what_a_person_deleted(flagged: Path, path: str, words: str) -> None:
+    (flagged / "lake" / path).unlink()
+
+    found = headgate(flagged, "verify", "2027-01-15", "--json")
+
+    assert found.returncode == 1
+    assert words in {one["words"] for one in json.loads(found.stdout)["findings"]}
 
 
 def test_on_a_terminal_it_says_how_far_it_is(place: Path) -> None:

@@ -176,14 +176,27 @@ def test_check_remarks_on_what_this_machine_lacks(folder: Path) -> None:
     assert 'spark.conf["spark.x.password"]: ${env:NOT_SET_HERE}: the variable is not set' in remarks
 
 
-def test_check_remarks_on_files_where_folders_should_be(folder: Path) -> None:
+def test_check_refuses_files_where_folders_must_be(folder: Path) -> None:
     (folder / "file").write_text("")
+    text = SMALL.replace("./incoming", "./file").replace("./lake", "./file/lake")
 
-    said = checked(folder, SMALL.replace("./incoming", "./file").replace("./lake", "./file/lake"))
+    said = checked(folder, text)
 
-    remarks = "\n".join(said["remarks"])
-    assert f"{folder / 'file'} is not a folder" in remarks
-    assert "lake: " in remarks
+    words = f"{folder / 'file'} is a file, and a folder must be there; name its folder instead"
+    assert [(one["place"], one["line"], one["words"]) for one in said["problems"]] == [
+        ("lake", 2, words),
+        ("streams.orders.source.path", 5, words),
+    ]
+
+
+def test_check_refuses_a_store_that_this_machine_cannot_open(folder: Path) -> None:
+    (folder / "headgate.yaml").write_text(SMALL.replace("file:./state", "s3://bucket/x"), "utf-8")
+
+    done = headgate(folder, "config", "check")
+
+    assert done.returncode == 2
+    assert "line 1: store: no store is registered here for s3: (known: " in done.stderr
+    assert "write file:PATH for one machine" in done.stderr
 
 
 def test_check_follows_links_between_source_and_lake(folder: Path) -> None:
@@ -261,7 +274,8 @@ def test_the_schema_is_json_and_the_page_has_every_key_with_its_default(folder: 
             if key in parts[title].get("required", ()):
                 assert rows[key] == "required", (title, key)
             elif default not in (None, "", [], {}):
-                assert rows[key] == f"`{default}`", (title, key)
+                spelled = json.dumps(default) if isinstance(default, bool) else default
+                assert rows[key] == f"`{spelled}`", (title, key)
     assert set(sections) == set(every_key(schema))
 
 

@@ -25,11 +25,11 @@ from headgate.cluster import Order
 from headgate.cluster.tasks import Trouble, new_task, task_key
 from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
 from headgate.commits.record import Record, RecordFile, facts_of, record_path, to_bytes
+from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.lake import LakeSettings
 from headgate.lake.ledger import Ledger
 from headgate.lake.opening import open_lake
 from headgate.landing.kind import feed_name, kind_name
-from headgate.landing.stream_document import Pause, StreamDocument, stream_key
 from headgate.periods import escape_name
 from headgate.store import DocumentStore
 from headgate.store.codec import body_of
@@ -380,7 +380,7 @@ def test_a_stream_is_paused_and_goes_on_with_the_command_that_was_printed(world:
 
 
 def test_streams_are_listed_also_those_that_only_the_store_has(world: World) -> None:
-    world.starts("gone")
+    world.starts("gone", pause=Pause("the disk is full", "ada", 1))
 
     lines = world.run("stream", "ls", "--json").stdout.splitlines()
 
@@ -390,7 +390,19 @@ def test_streams_are_listed_also_those_that_only_the_store_has(world: World) -> 
         ("orders", True, False),
         ("gone", False, True),
     ]
-    assert "not in these settings" in world.run("stream", "ls").stdout
+    assert re.search(
+        r"^gone +1  paused, not in the settings ", world.run("stream", "ls").stdout, re.MULTILINE
+    )
+    assert re.search(r"^gone \(not in the settings\) +1 ", world.run("status").stdout, re.MULTILINE)
+
+
+def test_without_streams_the_next_command_is_for_the_same_settings(world: World) -> None:
+    (world.folder / "other.yaml").write_text("store: file:./s\nlake: ./l\n", "utf-8")
+
+    said = world.run("stream", "ls", "--config", "other.yaml").stderr
+
+    assert world.run(*next_of(said, "config check")).returncode == 0
+    assert "--config other.yaml" in said
 
 
 def test_a_release_changes_nothing_that_is_not_set_aside(world: World) -> None:
@@ -521,6 +533,41 @@ def test_a_file_of_dead_letters_is_driven_in_once_by_its_short_or_its_whole_name
     assert [line["what"] for line in notes(world)] == ["deadletter.redriven"]
 
 
+def test_driving_in_a_second_time_says_why_nothing_happens(world: World) -> None:
+    name = world.has_letters()
+    redrive = ("deadletter", "redrive", "orders", "--all", "--reason", "fixed")
+    first = world.run(*redrive)
+    again = world.run(*redrive)
+    (world.folder / "lake/_redrive/orders" / name).unlink()  # as a node does once it was read
+    later = world.run(*redrive)
+
+    assert (first.returncode, again.returncode, later.returncode) == (0, 1, 1)
+    nothing = "nothing of orders was driven in: no dead letters are there"
+    assert again.stderr == (
+        f"{nothing}; 1 file from an earlier time still waits to be read again; "
+        "next: headgate status orders\n"
+    )
+    assert later.stderr == (
+        f"{nothing} (those that were driven in earlier have been read); "
+        "next: headgate status orders\n"
+    )
+
+
+def test_dead_letters_of_parquet_that_lie_as_json_stay_and_it_is_said(world: World) -> None:
+    name = world.has_letters()
+    tree = json.loads(world.file.read_text("utf-8"))
+    tree["streams"]["orders"]["source"]["format"] = "parquet"
+    tree["streams"]["orders"]["event_time"] = {"column": "at"}
+    world.file.write_text(json.dumps(tree), "utf-8")
+
+    done = world.run("deadletter", "redrive", "orders", "--all", "--reason", "fixed")
+
+    assert done.returncode == 1
+    assert "its records came from Parquet files and lie here as JSON" in done.stderr
+    assert (world.folder / "lake/_dead/orders" / name).exists()
+    assert notes(world) == []
+
+
 def test_a_damaged_file_of_dead_letters_is_4_and_the_rest_is_listed(world: World) -> None:
     name = world.has_letters()
     spoiled = world.folder / "lake/_dead/orders/2026-11-01/shard0-commit0000000003-0.json"
@@ -590,9 +637,9 @@ def test_run_until_idle_of_an_empty_folder_is_a_commit_without_records(world: Wo
     again = world.run("run", "--until", "idle", "--json")
 
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^orders +0 +0 +0 +0 +1  \d{4}-", done.stdout, re.MULTILINE)
+    assert re.search(r"^orders +0 +0 +0 +0 +1  -$", done.stdout, re.MULTILINE)
     assert "it lands orders" in done.stderr
-    assert re.search(r"^orders +1  nothing, ", shown.stdout, re.MULTILINE)
+    assert re.search(r"^orders +1  not known; .* ago: nothing  ", shown.stdout, re.MULTILINE)
     assert again.returncode == 0
     found = json.loads(again.stdout)
     assert set(found) == documented("#### `run --json`")
@@ -617,6 +664,24 @@ def test_run_tells_of_unfinished_files_that_it_left(world: World) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "unfinished files: orders/0\n  cause    1 file is unfinished" in done.stderr
+
+
+def test_a_file_that_is_named_gz_and_is_none_is_named_and_not_called_unfinished(
+    world: World,
+) -> None:
+    bad = world.folder / "incoming/a b.json.gz"
+    bad.write_text("{}", "utf-8")
+
+    done = world.run("run", "--until", "idle")
+    shown = world.run("status")
+
+    assert (done.returncode, shown.returncode) == (1, 1)
+    for said in (done.stderr, shown.stdout):
+        assert f"unreadable files: orders/0\n  cause    {bad}: its name says gzip" in said
+        assert f"mv -n '{bad}' '{bad.with_suffix('')}'" in said
+        assert "unfinished" not in said
+    bad.unlink()
+    assert world.run("run", "--until", "idle").returncode == 0
 
 
 def test_run_with_a_time_limit_ends_in_good_order(world: World) -> None:
@@ -689,3 +754,25 @@ def test_from_init_to_dead_letters_that_are_driven_in_again(tmp_path: Path) -> N
     (orders,) = json.loads(status.stdout)["streams"]
     assert orders["lag"]["files"] == 0
     assert audit.returncode == 0, audit.stdout
+
+
+@pytest.mark.spark
+def test_settings_that_spark_refuses_stand_still_at_once_until_they_are_corrected(
+    world: World,
+) -> None:
+    (world.folder / "incoming/a.json").write_text('{"at": 1793534400000}\n', "utf-8")
+    right = world.file.read_text("utf-8")
+    world.file.write_text(right.replace('{"json": "$.at"}', '{"sql": "no_such_column + 1"}'))
+
+    done = world.run("run", "--until", "idle")
+    shown = world.run("status")
+    world.file.write_text(right, "utf-8")
+    released = world.run(*next_of(shown.stdout, "shard release"))
+    again = world.run("run", "--until", "idle")
+
+    assert (done.returncode, released.returncode) == (1, 0)
+    assert done.stderr.count(" warning task.failed ") == 1
+    assert 'next="headgate shard release orders/0 ' in done.stderr
+    assert "org.apache.spark" not in done.stderr
+    assert "Spark refuses event_time sql 'no_such_column + 1'" in shown.stdout
+    assert again.returncode == 0, again.stderr

