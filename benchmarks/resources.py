@@ -33,6 +33,7 @@ streams:
     source: {kind: files, path: ./incoming, format: json, after_read: delete}
     event_time: {json: $.at, unit: ms}
     round_size: 100MB
+    allowed_lateness: 1d  # every file has the same hours
 spark: {conf: {spark.driver.memory: 1g}}
 """
 
