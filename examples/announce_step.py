@@ -44,9 +44,9 @@ def main(folder: Path) -> None:
     app = App(f"file:{folder}/state", str(folder / "lake"), spark={"master": "local[2]"})
     app.add_step_kind(AnnounceKind())
     steps = [{"kind": "announce", "board": str(board)}]
-    app.add(Stream("orders", Files(str(incoming)), "$.at", {"steps": steps}))
+    app.add(Stream("orders", Files(incoming), event_time="$.at", steps=steps))
 
-    (incoming / "orders.json").write_text('{"order": 1, "at": 1714564800000}')
+    (incoming / "orders.json").write_text('{"order": 1, "at": 1793534400000}')
     app.run(until="idle")
     app.run(until="idle")  # nothing new: nothing is announced
 

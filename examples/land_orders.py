@@ -5,17 +5,19 @@ python land_orders.py FOLDER      a folder for everything: what is dropped, the 
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from headgate import App, Files, Stream
 
-NOON_MS = 1_714_564_800_000  # 2024-05-01T12:00 in UTC
+DAY_MS = 86_400_000
+NOON_MS = int(time.time() * 1_000) // DAY_MS * DAY_MS - DAY_MS // 2  # of yesterday, in UTC
 
 
 def main(folder: Path) -> None:
     incoming = folder / "incoming"
     incoming.mkdir(parents=True, exist_ok=True)
-    orders = [{"order": n, "at": NOON_MS + n * 20_000, "cents": n * 100} for n in range(1_000)]
+    orders = [{"order": n, "at": NOON_MS + n * 15_000, "cents": n * 100} for n in range(1_000)]
     lines = [json.dumps(order) for order in orders]
     lines.append('{"order": 1000}')  # without an event time: a dead letter
 
