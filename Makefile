@@ -14,16 +14,16 @@ check: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest $(QUICK)
+	$(BIN)/pytest -n logical $(QUICK)
 
 test: .venv/ready       # servers are fetched with low priority while check runs; nothing is done when they are there
 	.ci/java
 	nice $(BIN)/python -m tests.servers.fetch & fetch=$$!; \
 	$(MAKE) check || { kill $$fetch 2>/dev/null; exit 1; }; wait $$fetch
-	$(BIN)/pytest --backend=servers $(SERVERS)
+	$(BIN)/pytest -n logical --dist loadfile --backend=servers $(SERVERS)
 
 soak: test              # what chance decides, 20 times each; the result is kept as JSON
-	$(BIN)/pytest --soak=$(SOAK) tests/contract tests/sim tests/integration tests/e2e
+	$(BIN)/pytest --soak=$(SOAK) tests/contract tests/crash tests/sim tests/integration tests/e2e
 	$(BIN)/pytest --soak=$(SOAK) --backend=servers tests/contract
 
 lock:                   # after a change of dependencies; never by itself: a clone's file times mean nothing

@@ -7,6 +7,7 @@ Measured on two cores, `-Xmx512m`: one node 3 s and 230 MB, three nodes 6 s; a w
 """
 
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +15,11 @@ from typing import Any, ClassVar
 
 from tests.servers.cluster import Cluster
 from tests.servers.fetch import fetched
-from tests.servers.process import ChildProcess, free_ports, java
+from tests.servers.process import ChildProcess, ServerFailed, free_ports, java, wait_until
 
 ANSWER_WITHIN_S = 3
+HEALED_WITHIN_S = 30  # mostly in four
+HEALINGS_MAX = 3
 
 # Lost nodes are noticed in about 3 s instead of 30, and found again at once. The disk of a test
 # machine may be nearly full, which would forbid writing.
@@ -73,6 +76,52 @@ class OpenSearchCluster(Cluster):
         except (OSError, ValueError):  # refused, too slow, an error code, half an answer
             return None
 
+    def heal(self) -> None:
+        """As for every cluster; and every index takes writes again.
+
+        A copy that becomes primary while a new manager takes its office can keep its old term. It
+        is called primary, and refuses writes and replicas for ever (OpenSearch's issue 19150).
+        Losing its node is what gives the shard a new term.
+        """
+        for _ in range(HEALINGS_MAX):
+            for child in self.children:
+                child.resume()
+                child.start()
+            try:
+                wait_until(self._is_whole, f"all of {self.name}", HEALED_WITHIN_S, self.children)
+            except ServerFailed:
+                for node in self._nodes_of_stuck_primaries():
+                    self.restart(node)
+            else:
+                return
+        super().heal()
+
+    def _stuck_indices(self) -> list[str]:
+        indices = self.ask(0, "_cat/indices?format=json&h=index")
+        if indices is None:
+            return ["_all"]  # not even the list of them
+        return [row["index"] for row in indices if not self._takes_a_write(row["index"])]
+
+    def _takes_a_write(self, index: str) -> bool:
+        """Deleting what is not there goes the way of every write, and changes nothing."""
+        url = f"http://127.0.0.1:{self.ports[0]}/{index}/_doc/nobody?timeout=1s"
+        try:
+            with urllib.request.urlopen(
+                urllib.request.Request(url, method="DELETE"), timeout=ANSWER_WITHIN_S
+            ):
+                return True
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code < 500  # 404: the primary looked for it; 403: a block, on purpose
+        except OSError:
+            return False
+
+    def _nodes_of_stuck_primaries(self) -> set[int]:
+        stuck = self._stuck_indices()
+        shards = self.ask(0, "_cat/shards?format=json&h=index,prirep,node") or []
+        primaries = [row for row in shards if row["prirep"] == "p" and row["index"] in stuck]
+        return {int(row["node"].removeprefix("node-")) for row in primaries if row["node"]}
+
     def _prepare(self, index: int, folder: Path) -> ChildProcess:
         names = [f"node-{other}" for other in range(self.size)]
         home = folder / names[index]
@@ -102,7 +151,8 @@ class OpenSearchCluster(Cluster):
         return ChildProcess(f"{self.product}-{index}", command, home / "server.log")
 
     def _is_whole(self) -> bool:
-        return all(self._is_settled(index) for index in range(self.size))
+        is_settled = all(self._is_settled(index) for index in range(self.size))
+        return is_settled and not self._stuck_indices()
 
     def _is_settled(self, index: int) -> bool:
         """This node sees all others, and no copy of a shard is still on its way."""

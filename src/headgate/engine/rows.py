@@ -19,13 +19,22 @@ from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
 
-ALL_DIFFERENT: Final = ("value", f"{HEADGATE}.line", f"{HEADGATE}.event_time")
-"""Columns in which hardly a value comes twice."""
-
 _IDENTITY: Final = ("partition", "number", "line")
 _IS_GOOD: Final = "reason IS NULL"
 _WHEN: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 _REASON: Final = f"nullif(reason, {text(SKIP)})"
+
+
+def parquet_options(columns: Sequence[str]) -> dict[str, str]:
+    """How files with these columns are written. In our own hardly a value comes twice: a dictionary
+    would be made and thrown away."""
+    different = [f"{HEADGATE}.line", f"{HEADGATE}.event_time"]
+    options = {"parquet.size.statistics.enabled": "false"}  # costs, for every value
+    if {*columns} == {"value", HEADGATE}:  # lines; else it may be a column of the source
+        different.append("value")
+        # No query asks for lines between two lines.
+        options["parquet.column.statistics.enabled#value"] = "false"
+    return options | {f"parquet.enable.dictionary#{column}": "false" for column in different}
 
 
 def columns(shape: Shape, of_parquet: Sequence[str]) -> list[str]:

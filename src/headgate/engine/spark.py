@@ -200,8 +200,8 @@ def _write(job: Job, rows: DataFrame, folder: str) -> None:
     url = to_write(folder)
     writer = rows.write.mode("error").partitionBy(*_made_of_rows(job))
     if job.shape.land_as == "parquet":
-        for column in staged_rows.ALL_DIFFERENT:  # a dictionary would be made and thrown away
-            writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
+        columns = [column for column in rows.columns if column not in _FOLDERS]
+        writer = writer.options(**staged_rows.parquet_options(columns))
         writer.option("compression", "zstd").parquet(url)
     else:
         writer.option("compression", "none").option("lineSep", "\n").text(url)

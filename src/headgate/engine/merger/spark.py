@@ -76,8 +76,7 @@ def _write_rows(session: SparkSession, places: Sequence[Sequence[str]], target: 
     schema = reader.option("mergeSchema", "true").parquet(*every).schema
     typed = session.read.option("recursiveFileLookup", "true").schema(schema)
     writer = _joined([typed.parquet(*group) for group in places]).write.mode("errorifexists")
-    for column in staged_rows.ALL_DIFFERENT:  # as they were landed
-        writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
+    writer = writer.options(**staged_rows.parquet_options(schema.names))  # as they were landed
     writer.option("maxRecordsPerFile", "0").option("compression", "zstd").parquet(to_write(target))
 
 
