@@ -41,8 +41,7 @@ from headgate.ready.archive import Filed, latest, latest_parent
 
 FINDINGS_MAX = 1_000
 FILES_AT_ONCE = 2_000  # of however many hours
-CHUNK_FILES = 50  # that one hand reads in a row: handing over each of many small ones costs more
-CHUNK_BYTES = 4_000_000
+SMALL_BYTES_MAX = 256_000  # several threads at once take longer for such files than one
 _NO_PROOF = "nothing proves what this period holds"
 
 
@@ -252,8 +251,13 @@ class _Verifying:
     def read_files(self) -> None:
         """All that wait, many at once."""
         waiting, self._waiting = self._waiting, []
-        chunks = list(_chunks([file for _, _, file in waiting]))
-        found = [facts for some in self.each(self._all_facts, chunks) for facts in some]
+        files = [file for _, _, file in waiting]
+        large = [file for file in files if file.size_bytes > SMALL_BYTES_MAX]
+        of_large = iter(self.each(self._facts, large))
+        found = [
+            next(of_large) if file.size_bytes > SMALL_BYTES_MAX else self._facts(file)
+            for file in files
+        ]
         for (stream, hour, file), facts in zip(waiting, found, strict=True):
             self.found.files += 1
             self.found.size_bytes += file.size_bytes
@@ -265,9 +269,6 @@ class _Verifying:
             elif facts != FileFacts(file.size_bytes, file.checksum):
                 what = "has another size" if facts.size_bytes != file.size_bytes else "was changed"
                 self._tell(stream, hour, file.path, what, "its rows are not those that landed")
-
-    def _all_facts(self, files: Sequence[CertifiedFile]) -> list[FileFacts | Corrupt | None]:
-        return [self._facts(file) for file in files]
 
     def _facts(self, file: CertifiedFile) -> FileFacts | Corrupt | None:
         try:
@@ -305,17 +306,3 @@ class _Verifying:
         again = f"headgate verify {quote(str(period))}"
         next_ = f"{mend}, then {again}" if invariant is None else again
         self.found.findings.append(Finding(invariant, stream, None, subject, words, meaning, next_))
-
-
-def _chunks(files: Sequence[CertifiedFile]) -> Iterator[list[CertifiedFile]]:
-    """A large file for itself, small ones together."""
-    chunk: list[CertifiedFile] = []
-    size_bytes = 0
-    for file in files:
-        chunk.append(file)
-        size_bytes += file.size_bytes
-        if len(chunk) == CHUNK_FILES or size_bytes >= CHUNK_BYTES:
-            yield chunk
-            chunk, size_bytes = [], 0
-    if chunk:
-        yield chunk

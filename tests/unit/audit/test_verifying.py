@@ -307,7 +307,11 @@ def test_a_flag_that_is_gone_can_be_repaired_by_the_command_that_is_named(world:
 # How it is read
 
 
-def test_files_of_many_hours_are_read_together_and_progress_is_told(world: World) -> None:
+@pytest.mark.parametrize(("small_bytes_max", "at_once"), [(0, 151), (256_000, 0)])
+def test_large_files_of_many_hours_are_read_at_once_and_progress_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch, small_bytes_max: int, at_once: int
+) -> None:
+    monkeypatch.setattr(verifying, "SMALL_BYTES_MAX", small_bytes_max)
     hour = HOUR
     for _ in range(5):
         hour = hour.next()
@@ -327,7 +331,7 @@ def test_files_of_many_hours_are_read_together_and_progress_is_told(world: World
     )
 
     assert (found.is_clean, found.periods, found.files) == (True, 6, 151)
-    assert handed == [4]  # chunks, not files
+    assert handed == [at_once]
     assert told[:2] == [(0, 6), (1, 6)]
     assert told[-1] == (6, 6)
 
