@@ -38,7 +38,7 @@ class RootStatus:
     days_ms: int | None
     hour: Period | None  # the next one; None: nobody knows it, or every stream has ended
     waits: tuple[Awaited, ...]
-    troubles: tuple[str, ...]  # with the flags over all streams, for a person
+    troubles: tuple[str, ...]  # with flags, for a person
 
 
 def read_roots(
@@ -77,7 +77,9 @@ def overall(name: str, document: RootDocument, own: Sequence[str]) -> RootStatus
         )
     open_ = [one for one, seat in document.streams.items() if not _is_over(document, seat)]
     troubles = tuple(
-        words for subject, words in document.troubles.items() if subject in ("/hour", "/day")
+        words if subject in ("/hour", "/day") else f"{subject}: {words}"  # those name their hours
+        for subject, words in document.troubles.items()
+        if subject not in document.streams  # a stream's own is told with its hours
     )
     return RootStatus(
         name,

@@ -97,9 +97,17 @@ def test_once_all_have_ended_there_is_no_next_hour() -> None:
 
 def test_trouble_with_parents_is_told() -> None:
     document = replace(
-        root(5, a=seat(0, 9)), troubles={"/hour": "gone; next: restore it", "a": "another"}
+        root(5, a=seat(0, 9)),
+        troubles={
+            "/hour": "gone; next: restore it",
+            "a": "told with its hours",
+            "1970-01-01T03/a": "cannot come back",
+        },
     )
-    assert overall("root", document, ["a"]).troubles == ("gone; next: restore it",)
+    assert overall("root", document, ["a"]).troubles == (
+        "gone; next: restore it",
+        "1970-01-01T03/a: cannot come back",
+    )
 
 
 # ── in status ─────────────────────────────────────────────────────────────────────────────────────
