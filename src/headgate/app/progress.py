@@ -8,8 +8,8 @@ from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
+from headgate.landing.outlook import is_proved, lacks_marks, words_of_the_end
 from headgate.landing.report import Report, report_key
-from headgate.landing.shard import is_proved, lacks_marks, words_of_the_end
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 

@@ -19,7 +19,7 @@ from headgate.cli.findings import for_settings, show_finding, show_findings
 from headgate.cli.moments import many
 from headgate.cli.places import ConfigPath, named_settings
 from headgate.lake.opening import open_lake
-from headgate.landing.shard import words_of
+from headgate.landing.report import words_of
 from headgate.settings.loading import load
 from headgate.store import JsonObject
 from headgate.store.registry import open_store

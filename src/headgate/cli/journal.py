@@ -17,7 +17,7 @@ from headgate.cli.streams import cause_of
 from headgate.cli.tables import Block, Rows, show
 from headgate.commits.checkpoint import Checkpoint
 from headgate.commits.record import Record
-from headgate.landing.shard import words_of
+from headgate.landing.report import words_of
 from headgate.status.still import RESTAGED
 from headgate.store.codec import body_of
 

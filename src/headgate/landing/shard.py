@@ -12,7 +12,7 @@ when no write of the checkpoint can name it any more.
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from shlex import quote
 
 from headgate.ambient import Ambient, Deadline
@@ -36,7 +36,6 @@ from headgate.errors import (
     Corrupt,
     Fenced,
     Halted,
-    HeadgateError,
     Invalid,
     OutcomeUnknown,
     Unavailable,
@@ -46,21 +45,22 @@ from headgate.lake.guarded import GuardedLake
 from headgate.lake.ledger import Ledger
 from headgate.lake.local import Each, in_turn
 from headgate.landing import StreamSettings
+from headgate.landing.clock import Clock
 from headgate.landing.committing import Occasion, Prepared, check_counts, prepare
 from headgate.landing.jobs import Jobs, Share, Ticket
 from headgate.landing.lake_mark import check_lake, check_mark
 from headgate.landing.names import attempt_folder, label_of, named, shard_folder
-from headgate.landing.report import REPORT_MS, Report, report_key
+from headgate.landing.outlook import is_proved, lacks_marks, words_of_the_end
+from headgate.landing.report import Report, Reporter, report_key, words_of
 from headgate.landing.restaging import clear_commit
 from headgate.landing.rounds import Shift, Start, next_move, shift_at
 from headgate.landing.stream_document import check_seat, fix_first_hour, open_stream
 from headgate.landing.sweeper import sweep, sweep_removed
 from headgate.landing.watermarks import first_hour, marks_after, oldest_hour
-from headgate.periods import HOUR_MS, Period
+from headgate.periods import Period
 from headgate.sources import Plan, Source, Waiting
 from headgate.store import DocumentStore
 from headgate.store.changes import read
-from headgate.store.codec import body_of
 
 POLL_MS = 50  # between two looks at a ticket
 LOOK_MS = 5_000  # between two looks at the source
@@ -72,14 +72,6 @@ STUMBLE_MS = 1_000  # after the first failure of something else; then twice as l
 STUMBLE_MS_MAX = 60_000
 STUMBLES_MAX = 10
 REMARK_MAX = 2_000  # letters: it ends in a command, which may name long paths
-
-WORDS = {
-    "data": ("on time", "on time"),
-    "late": ("late", "late"),
-    "dead": ("dead letter", "dead letters"),
-    "skip": ("blank line or header", "blank lines or headers"),
-}
-"""Of what lines became: of one, and of any other number."""
 
 log = logging.getLogger(__name__)
 
@@ -132,11 +124,16 @@ class ShardWork:
         self._tenure = Tenure(self._store, settings.name, shard, assignment.epoch)
         self._source = tools.open_source(settings, shard, assignment.epoch, self._store)
         self._label = label_of(shard, assignment.epoch)
+        self._clock = Clock(
+            tools.ambient, tools.clock_off_ms, assignment.node, settings.future_skew_ms
+        )
+        self._reporter = Reporter(
+            self._store, report_key(settings.name, shard), tools.ambient, self._clock.store_ms
+        )
         self._round: Round | None = None
         self._doubtful: list[Share] = []  # a write that names it may still be there
         self._shift: Shift | None = None
         self._swept_ms: int | None = None
-        self._reported: tuple[int, Report] | None = None
         self._remark = ""
         self._lake_id = ""  # that of the store, once it is known
         self._waiting = Waiting(0, 0, None)  # at the last look
@@ -299,7 +296,7 @@ class ShardWork:
         # A source partition that is new is in the checkpoint before `closing` is read: what is
         # being closed then waits for it, or it is late for that. The time is taken before: this
         # discovery found whatever was there by then.
-        discovered_ms = self._discovery_ms()
+        discovered_ms = self._clock.discovery_ms()
         checkpoint = self._tenure.join(self._source.partitions())
         stream = open_stream(self._store, self._settings)
         now_ms = self._ambient.monotonic_ms()
@@ -334,7 +331,7 @@ class ShardWork:
             is_eager=eager_ms is not None or self._is_parting,
             is_proved=is_settled
             and eager_ms is not None
-            and is_proved(checkpoint, eager_ms, self._store_ms()),
+            and is_proved(checkpoint, eager_ms, self._clock.store_ms()),
         )
         if not isinstance(move, Start):
             self._report("waiting" if waiting.files else "idle", waiting)
@@ -583,7 +580,6 @@ class ShardWork:
     # Telling
 
     def _report(self, doing: str, waiting: Waiting, *, is_last: bool = False) -> None:
-        now_ms = self._ambient.monotonic_ms()
         report = Report(
             self._assignment.node,
             self._assignment.epoch,
@@ -598,97 +594,13 @@ class ShardWork:
             self._stumbles,
             self._lacks_marks and self._has_tried_marks,
         )
-        if self._reported is not None:
-            then_ms, before = self._reported
-            if before == report or (now_ms < then_ms + REPORT_MS and not is_last):
-                return
-        self._reported = (now_ms, report)
-        body = body_of(replace(report, at_ms=self._store_ms()))
-        name = report_key(self._settings.name, self._shard)
-        try:
-            found = self._store.get(name)
-            if found is None:
-                self._store.create(name, body)
-            else:
-                self._store.replace(name, body, found.version)
-        except (Conflict, Unavailable, OutcomeUnknown, Corrupt):
-            return  # for people only: the next one comes
+        self._reporter.tell(report, is_last=is_last)
 
     def _is_clock_trusted(self, plan: Plan) -> bool:
-        """Whether arrivals and proofs in this plan can be believed. If not, no watermark moves, and
-        no record is called ahead of its arrival."""
-        skew_ms = self._settings.future_skew_ms
-        try:
-            off_ms = self._tools.clock_off_ms()
-        except HeadgateError:
-            return False
-        self._remark = ""
-        if abs(off_ms) > skew_ms:
-            self._remark = (
-                f"the clock of {self._assignment.node} is {off_ms / 1000:,.0f} s ahead of the "
-                "store's: no watermark moves; next: set the clock"
-            )
-        told_ms = [file.arrival_ms for file in plan.files] + list(plan.ends_ms.values())
-        ahead_ms = max(told_ms, default=0) - (self._wall_ms() - off_ms)
-        if ahead_ms > skew_ms:
-            self._remark = (
-                f"files were first seen {ahead_ms / 1000:,.0f} s from now: a clock was or is "
-                "wrong, and no watermark moves until then; next: set the clock"
-            )
-        return not self._remark
-
-    def _discovery_ms(self) -> int:
-        """By the store's clock; 0 while nobody knows it: hours are closed by this."""
-        try:
-            return self._wall_ms() - self._tools.clock_off_ms()
-        except HeadgateError:
-            return 0
-
-    def _store_ms(self) -> int:
-        """By the store's clock, as far as it is known."""
-        try:
-            return self._wall_ms() - self._tools.clock_off_ms()
-        except HeadgateError:
-            return self._wall_ms()
+        doubt = self._clock.doubt(plan)
+        if doubt is not None:
+            self._remark = doubt
+        return doubt == ""
 
     def _wall_ms(self) -> int:
-        return self._ambient.wall_ns() // 1_000_000
-
-
-def words_of_the_end(
-    settings: StreamSettings, stream: StreamDocument | None, checkpoint: Checkpoint
-) -> str:
-    """Why nothing more of this shard is read, for good; "": it goes on."""
-    if stream is not None and stream.retired is not None:
-        return f"retired by {stream.retired.who}: {stream.retired.reason}"
-    end_ms = settings.end_ms
-    if end_ms is None or checkpoint.discovered_ms < end_ms + settings.allowed_lateness_ms:
-        return ""
-    marks = checkpoint.watermarks.values()
-    if any(mark_ms is None or mark_ms < end_ms for mark_ms in marks):
-        return ""
-    return f"ended: its last hour was {Period(end_ms - HOUR_MS, 'hour')}"
-
-
-def lacks_marks(checkpoint: Checkpoint, stream: StreamDocument | None) -> bool:
-    """The stream's first hour is known, and a source partition that was empty before it has no
-    watermark yet: a round without records gives it one, and until then it holds every hour."""
-    is_begun = stream is not None and stream.first_hour_ms is not None
-    return is_begun and None in checkpoint.watermarks.values()
-
-
-def is_proved(checkpoint: Checkpoint, since_ms: int, now_ms: int) -> bool:
-    """Everything that was there at that wall time has landed. A proof from the future is none: the
-    clock was set back since."""
-    ends_ms = (checkpoint.ends_ms.get(one, 0) for one in checkpoint.positions)
-    return all(since_ms <= one <= now_ms for one in ends_ms)
-
-
-def words_of(counts: Mapping[str, int]) -> str:
-    """For people; in the order in which they ask."""
-    told = [
-        f"{counts[kind]:,} {one if counts[kind] == 1 else more}"
-        for kind, (one, more) in WORDS.items()
-        if counts.get(kind)
-    ]
-    return ", ".join(told) or "no records"
+        return self._clock.wall_ms()

@@ -14,8 +14,8 @@ from headgate.commits.streams import STREAMS, StreamDocument
 from headgate.errors import Corrupt
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
+from headgate.landing.outlook import words_of_the_end
 from headgate.landing.report import Report, report_key
-from headgate.landing.shard import words_of_the_end
 from headgate.status.fleet import ClusterStatus
 from headgate.status.overall import RootStatus, left_seats, overall, read_roots, vanished
 from headgate.status.still import (

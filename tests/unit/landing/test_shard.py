@@ -10,7 +10,7 @@ from headgate.engine import Job, Staged
 from headgate.errors import Corrupt, Unavailable
 from headgate.lake.memory import MemoryLake
 from headgate.landing.names import LATE, commit_of
-from headgate.landing.shard import words_of
+from headgate.landing.report import words_of
 from headgate.landing.watermarks import COMMIT_HOURS_MIN, OPEN_HOURS_MAX
 from headgate.periods import HOUR_MS, Period, aligned
 from headgate.testing.brook import Brook
