@@ -26,6 +26,7 @@ from headgate.app.equipment import landing_equipment, opened_landing
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.engine import EventTime, Shape, SparkSettings, verdict
 from headgate.engine.gateway.spark import start
+from headgate.engine.quick.spark import is_installed
 from headgate.lake import LakeSettings
 from headgate.landing import StreamSettings
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate
@@ -72,7 +73,7 @@ def plain(session: SparkSession, files: list[Path], target: str) -> None:
 def plain_quick(session: SparkSession, files: list[Path], target: str) -> None:
     """The same with our event-time expression."""
     frame = session.read.text([str(file) for file in files]).withColumnRenamed("value", "raw")
-    for column, expression in verdict.quickly(SHAPE):
+    for column, expression in verdict.quickly(SHAPE, by_function=True):
         frame = frame.withColumn(column, fn.expr(expression))
     at = "CASE WHEN quick <> '' THEN quick ELSE get_json_object(raw, '$.at') END"
     _land(
@@ -147,6 +148,8 @@ def measured(session: SparkSession, place: Path) -> dict[str, list[float]]:
 def main() -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as place:
         session, _ = start(SparkSettings())
+        if not is_installed(session, is_remote=False):
+            raise SystemExit("this Spark does not take our function")
         times = measured(session, Path(place))
         session.stop()
     took = {name: statistics.median(all_s) for name, all_s in times.items()}

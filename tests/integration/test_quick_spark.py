@@ -1,10 +1,13 @@
-"""The quick look at a record and the full parse: whenever the first says something, they agree."""
+"""The quick look at a record and the full parse: whenever the first says something, they agree.
+
+It looks in two ways, by a function in Java and by patterns.
+"""
 
 import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -13,7 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from headgate.engine import EventTime, Shape, verdict
+from headgate.engine.quick.spark import JAR, is_installed
 from headgate.engine.spark import SparkEngine
+from tests.quick_jar import compiled, packed
 from tests.spark import ARRIVAL_MS, USES_SPARK, bench, shape, spark_engine
 
 __all__ = ["bench", "spark_engine"]
@@ -112,18 +117,23 @@ class Hostile:
         return f"{self._gap()},{self._gap()}"
 
 
-def judged(engine: SparkEngine, how: Shape, found: Sequence[str], *, is_quick: bool) -> list[Any]:
+Way = Literal["function", "patterns", "full"]
+QUICK: tuple[Way, ...] = ("function", "patterns")
+
+
+def judged(engine: SparkEngine, how: Shape, found: Sequence[str | bytes], way: Way) -> list[Any]:
     """Reason and event time of each record."""
     session = engine._opened()
-    frame: DataFrame = session.createDataFrame(list(enumerate(found)), "n int, raw string").select(
+    records = [(n, one.encode() if isinstance(one, str) else one) for n, one in enumerate(found)]
+    frame: DataFrame = session.createDataFrame(records, "n int, raw binary").select(
         "n",
-        "raw",
+        fn.col("raw").cast("string").alias("raw"),
         fn.lit(2).alias("line"),
         fn.lit(ARRIVAL_MS).alias("arrival_ms"),
         fn.lit(0).alias("mark_ms"),
     )
-    steps = verdict.before_event_time(how)
-    if not is_quick:
+    steps = verdict.before_event_time(how, by_function=way == "function")
+    if way == "full":
         steps = [
             (name, "''" if name in ("glance", "look", "quick") else sql) for name, sql in steps
         ]
@@ -159,6 +169,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.parametrize("way", QUICK)
 @pytest.mark.parametrize("how", SHAPES, ids=lambda how: how.event_time.text + how.event_time.unit)
 @settings(
     max_examples=2,
@@ -168,14 +179,14 @@ SHAPES = [
 )
 @given(seed=st.integers(0, 2**32))
 def test_quick_and_full_agree_on_hostile_json(
-    spark_engine: tuple[SparkEngine, Path], how: Shape, seed: int
+    spark_engine: tuple[SparkEngine, Path], how: Shape, way: Way, seed: int
 ) -> None:
     hostile = Hostile(seed)
     found = [hostile.record() for _ in range(BATCH)]
     engine = spark_engine[0]
 
-    quick = judged(engine, how, found, is_quick=True)
-    full = judged(engine, how, found, is_quick=False)
+    quick = judged(engine, how, found, way)
+    full = judged(engine, how, found, "full")
 
     for record, one, other in zip(found, quick, full, strict=True):
         assert one[:-1] == other[:-1], record
@@ -185,6 +196,35 @@ def test_quick_and_full_agree_on_hostile_json(
     assert sum(bool(one[-1]) for one in quick) > BATCH // 10, "the quick look had its say"
 
 
+# By Unicode's table of well-formed bytes: the first and last of each row, and what is beside it.
+LETTERS = [
+    "c280", "dfbf", "e0a080", "efbfbf", "ed9fbf", "ee8080", "f0908080", "f48fbfbf", "efbfbd",
+    "80", "bf", "c0af", "c1bf", "c2", "c241", "c2c2", "e09fbf", "e0a0", "e0a041", "eda080",
+    "edbfbf", "f08fbfbf", "f09080", "f0908041", "f4908080", "f5808080", "ff", "fe", "efbbbf",
+    "00", "1f", "7f",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", QUICK)
+def test_bytes_that_are_no_text_are_dead_letters_whoever_looks(
+    spark_engine: tuple[SparkEngine, Path], way: Way
+) -> None:
+    places = ['{"x":"%","at":5}', '{"%":1,"at":5}', '{"at":"%"}', '{"at":5}%', '%{"at":5}']
+    found = [
+        place.encode().replace(b"%", bytes.fromhex(one)) for place in places for one in LETTERS
+    ]
+    quick = judged(spark_engine[0], shape(), found, way)
+    full = judged(spark_engine[0], shape(), found, "full")
+
+    for record, one, other in zip(found, quick, full, strict=True):
+        assert one[:-1] == other[:-1], record
+        try:
+            record.decode()
+        except UnicodeDecodeError:
+            assert one[0] == verdict.NOT_UTF8, record
+
+
+@pytest.mark.parametrize("way", QUICK)
 @pytest.mark.parametrize(
     ("record", "is_taken"),
     [
@@ -201,7 +241,28 @@ def test_quick_and_full_agree_on_hostile_json(
     ],
 )
 def test_the_quick_look_takes_what_programs_write(
-    spark_engine: tuple[SparkEngine, Path], record: str, is_taken: bool
+    spark_engine: tuple[SparkEngine, Path], record: str, is_taken: bool, way: Way
 ) -> None:
-    [(*_, quick)] = judged(spark_engine[0], shape(), [record], is_quick=True)
+    [(*_, quick)] = judged(spark_engine[0], shape(), [record], way)
     assert bool(quick) == is_taken
+
+
+@pytest.mark.parametrize("depth", [1, 15, 16, 17, 400, 20_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"x":', "}")])
+def test_depth_costs_no_stack(
+    spark_engine: tuple[SparkEngine, Path], depth: int, opening: str, closing: str
+) -> None:
+    record = f'{{"x":{opening * depth}1{closing * depth},"at":1793538000123}}'
+    [(*quick, taken)] = judged(spark_engine[0], shape(), [record], "function")
+    [(*full, _)] = judged(spark_engine[0], shape(), [record], "full")
+    assert quick == full
+    assert bool(taken) == (depth <= 16)
+
+
+def test_landing_uses_the_function(spark_engine: tuple[SparkEngine, Path]) -> None:
+    assert is_installed(spark_engine[0]._opened(), is_remote=False)
+    assert spark_engine[0]._has_quick
+
+
+def test_the_jar_is_made_of_its_source() -> None:
+    assert packed(JAR) == compiled()

@@ -40,6 +40,7 @@ from headgate.engine.gateway.spark import (
     stop,
     talk_of,
 )
+from headgate.engine.quick.spark import is_installed
 from headgate.engine.sql import name
 from headgate.errors import HeadgateError, Invalid, Unavailable
 from headgate.periods import HOUR_MS
@@ -76,6 +77,7 @@ class SparkEngine:
         self._alone = threading.Lock()
         self._session: SparkSession | None = None
         self._is_started_here = False
+        self._has_quick = False  # the session has our function
 
     def stage(self, job: Job) -> Staged:
         shape = job.shape
@@ -90,10 +92,10 @@ class SparkEngine:
             self._explained(job, session),
             described(session, self._settings, f"headgate: land {shape.stream}"),
         ):
-            judged = _judged(shape, reader.frame(session, job))
+            judged = _judged(shape, reader.frame(session, job), self._has_quick)
             rows = _laid_out(job, judged, size_bytes, self._cores(session))
             _write(job, rows, f"{self._root}/{job.folder}")
-            return _counted(session, job, rows.schema, self._root)
+            return _counted(session, job, rows.schema, self._root, self._has_quick)
 
     def close(self) -> None:
         with self._alone:
@@ -105,7 +107,9 @@ class SparkEngine:
         """Raises Invalid (Java, settings), Unavailable."""
         with self._alone:
             if self._session is None:
-                self._session, self._is_started_here = start(self._settings)
+                session, self._is_started_here = start(self._settings)
+                self._has_quick = is_installed(session, is_remote=bool(self._settings.remote))
+                self._session = session
             return self._session
 
     def _forget(self, session: SparkSession) -> None:
@@ -150,10 +154,10 @@ class SparkEngine:
             raise JobFailed(f"{what}: {cause}") from error
 
 
-def _judged(shape: Shape, lines: DataFrame) -> DataFrame:
+def _judged(shape: Shape, lines: DataFrame, has_quick: bool) -> DataFrame:
     """Each line with its kind and hour. One step a select: then each is evaluated only once."""
     frame = lines
-    for column, expression in verdict.before_event_time(shape):
+    for column, expression in verdict.before_event_time(shape, by_function=has_quick):
         frame = frame.withColumn(column, fn.expr(expression))
     frame = _with_found(shape, frame)
     spark_type = frame.schema["found"].dataType.simpleString()
@@ -207,12 +211,14 @@ def _write(job: Job, rows: DataFrame, folder: str) -> None:
         writer.option("compression", "none").option("lineSep", "\n").text(url)
 
 
-def _counted(session: SparkSession, job: Job, schema: StructType, root: str) -> Staged:
+def _counted(
+    session: SparkSession, job: Job, schema: StructType, root: str, has_quick: bool
+) -> Staged:
     """What is there now, from the files themselves."""
     files = _listed(f"{root}/{job.folder}")
     if not files:
         return Staged((), ())
-    tallies, rows_by_file = _tallied(session, job, schema, root, files)
+    tallies, rows_by_file = _tallied(session, job, schema, root, files, has_quick)
     is_parquet = job.shape.land_as == "parquet"
     staged = tuple(
         _staged(file, root, rows_of(file) if is_parquet else rows_by_file.get(file, 0))
@@ -227,7 +233,12 @@ def _counted(session: SparkSession, job: Job, schema: StructType, root: str) -> 
 
 
 def _tallied(
-    session: SparkSession, job: Job, schema: StructType, root: str, files: Sequence[str]
+    session: SparkSession,
+    job: Job,
+    schema: StructType,
+    root: str,
+    files: Sequence[str],
+    has_quick: bool,
 ) -> tuple[tuple[Tally, ...], dict[str, int]]:
     """By input file; and the rows of each staged file, if its format does not tell them."""
     folder, is_parquet = to_read(f"{root}/{job.folder}"), job.shape.land_as == "parquet"
@@ -244,7 +255,7 @@ def _tallied(
         values = {_place(file)[of] for file in files}
         if len(values) == 1:  # as for most: then rows need not be told apart by it
             staged = staged.withColumn(column, fn.lit(*values))
-    rows = _identified(job.shape, staged)
+    rows = _identified(job.shape, staged, has_quick)
     counted = rows.groupBy("path", "shard", "kind", "partition", "number").agg(
         fn.count("*").alias("rows"),
         fn.min("line").alias("line_min"),
@@ -278,7 +289,7 @@ def _tallied(
     return tuple(sorted(clamped, key=order)), by_file
 
 
-def _identified(shape: Shape, staged: DataFrame) -> DataFrame:
+def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
     """Each staged row with `partition`, `number`, `line` and `ms`, its event time."""
     found = staged
     for column, expression in staged_rows.identity(shape):
@@ -287,7 +298,7 @@ def _identified(shape: Shape, staged: DataFrame) -> DataFrame:
         return found
     # A line of text does not say its event time: it is taken again from what was staged.
     kept = found.withColumnRenamed("kind", "staged_kind")
-    return _judged(shape, kept).drop("kind").withColumnRenamed("staged_kind", "kind")
+    return _judged(shape, kept, has_quick).drop("kind").withColumnRenamed("staged_kind", "kind")
 
 
 def _joined(one: Tally, other: Tally) -> Tally:
