@@ -26,15 +26,18 @@ _REASON: Final = f"nullif(reason, {text(SKIP)})"
 
 
 def parquet_options(columns: Sequence[str]) -> dict[str, str]:
-    """How files with these columns are written. In our own hardly a value comes twice: a dictionary
-    would be made and thrown away."""
-    different = [f"{HEADGATE}.line", f"{HEADGATE}.event_time"]
-    options = {"parquet.size.statistics.enabled": "false"}  # costs, for every value
+    """How files with these columns are written: without what costs for every value, and finds
+    nothing. Sizes before encoding, dictionaries of values that hardly come twice, and the smallest
+    and largest of texts between which nobody looks."""
+    different, texts = [f"{HEADGATE}.line", f"{HEADGATE}.event_time"], [f"{HEADGATE}.partition"]
     if {*columns} == {"value", HEADGATE}:  # lines; else it may be a column of the source
         different.append("value")
-        # No query asks for lines between two lines.
-        options["parquet.column.statistics.enabled#value"] = "false"
-    return options | {f"parquet.enable.dictionary#{column}": "false" for column in different}
+        texts.append("value")
+    return {
+        "parquet.size.statistics.enabled": "false",
+        **{f"parquet.enable.dictionary#{column}": "false" for column in different},
+        **{f"parquet.column.statistics.enabled#{column}": "false" for column in texts},
+    }
 
 
 def columns(shape: Shape, of_parquet: Sequence[str]) -> list[str]:

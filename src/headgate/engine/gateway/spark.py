@@ -61,6 +61,8 @@ _DEFAULTS: Final = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(TARGET_BYTES),
     "spark.sql.maxConcurrentOutputFileWriters": "8",
+    # Counts are few rows; what is large is parted further as it goes.
+    "spark.sql.shuffle.partitions": "16",
 }
 _DEFAULTS_AT_START: Final = {
     "spark.app.name": "headgate",
