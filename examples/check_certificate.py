@@ -33,4 +33,6 @@ def problems(lake: Path, flag: Path) -> list[str]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     sys.exit("\n".join(problems(Path(sys.argv[1]), Path(sys.argv[2]))) or print("as certified"))

@@ -93,7 +93,7 @@ def _reasons(reasons: tuple[Reason, ...]) -> Rows:
 
 def _what_moves(found: Why) -> str:
     if not found.reasons:
-        return "what moves it: its first record, or first_hour in the settings"
+        return "what moves it: a node that reads its first record, or first_hour in the settings"
     if any(one.node is None for one in found.reasons):
         return "what moves it: a node that takes the shard"
     return "what moves it: later records, or a look that finds nothing waiting, and the next commit"

@@ -185,7 +185,7 @@ def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
             report.remark,
             "nothing of it lands until then; it is tried again and again"
             if report.tries
-            else "records land, and no hour can be complete",
+            else "records land, and no further hour can be complete",
             None,
             is_for_a_person=True,
         )
@@ -195,7 +195,7 @@ def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
             "unreadable files",
             shard.name,
             f"{first}{report.unreadable_why}",
-            "they do not land as they are, and no hour can be complete; everything else lands",
+            "they do not land as they are, and no further hour can be complete; all else lands",
             None,
             is_for_a_person=True,
         )

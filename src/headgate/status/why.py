@@ -25,6 +25,8 @@ from headgate.status.streams import ShardStatus, StreamStatus
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.changes import read
 
+IN_THE_WAY = ("unreadable files", "unfinished files", "waits", "clock")  # of what stands still
+
 State = Literal[
     "ready",
     "withdrawn",
@@ -158,7 +160,7 @@ def explained(
         for one in obstacles(evidence, hour, settings.allowed_lateness_ms)
     )
     if reasons:
-        words = f"it waits for {_count(reasons)}"
+        words = "; ".join([f"it waits for {_count(reasons)}", *_in_the_way(status, reasons)])
         return Why(name, hour, "waiting", words, reasons, earlier, _advice(status))
     if is_held:
         path = hold_path(settings.folder, hour, name)
@@ -191,6 +193,9 @@ def _after_the_end(stream: str, hour: Period, seat: Seat, status: StreamStatus) 
 def _unknown(settings: StreamSettings, root: RootDocument) -> str:
     """Who else waits for its first record is told, too."""
     words = "nothing of it has landed: nobody knows its first hour"
+    if settings.first_hour_ms is not None:
+        first = Period.hour_of(settings.first_hour_ms)
+        words = f"no node has looked at it yet: its first hour is to be {first}"
     together = sorted({*root.streams, settings.name})
     if len(together) == 1 or "hour" not in settings.folder.rolls_up:
         return words
@@ -221,6 +226,16 @@ def _reason(
     if held is None:
         return Reason(words, "", partition, short_ms, None, "", None)
     return Reason(words, held.name, partition, short_ms, held.node, held.doing, held.committed_ms)
+
+
+def _in_the_way(status: StreamStatus, reasons: tuple[Reason, ...]) -> list[str]:
+    """What keeps the shards of these from going on, with what to do about it."""
+    shards = {one.shard for one in reasons}
+    return [
+        f"{one.words} ({one.meaning})"
+        for one in status.standing
+        if one.subject in shards and one.kind in IN_THE_WAY
+    ]
 
 
 def _count(reasons: tuple[Reason, ...]) -> str:

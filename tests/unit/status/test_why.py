@@ -325,3 +325,22 @@ def test_k7_a_ready_hour_names_whom_the_flag_over_all_streams_waits_for() -> Non
 
     assert [(one.stream, one.is_in_settings) for one in found.overall] == [("old", False)]
     assert after.overall == ()
+
+
+def test_what_keeps_a_shard_from_going_on_is_named_with_what_to_do() -> None:
+    blocks = Standing(
+        "unreadable files", "orders/0", "/in/a.gz: is no gzip; next: rm it", "m", None, True
+    )
+    elsewhere = replace(blocks, subject="orders/1", words="of another shard")
+    harmless = replace(blocks, kind="journal stands", words="goes on by itself")
+
+    found = why(hour(3), evidence(3), root(3), blocks, elsewhere, harmless)
+
+    assert found.state == "waiting"
+    assert found.words == ("it waits for a source partition; /in/a.gz: is no gzip; next: rm it (m)")
+
+
+def test_a_first_hour_that_is_set_is_told_before_anything_was_read() -> None:
+    settings = replace(SETTINGS, first_hour_ms=hour(2).start_ms)
+    found = why(None, Evidence(None, ()), RootDocument(), settings=settings)
+    assert found.words == f"no node has looked at it yet: its first hour is to be {hour(2)}"
