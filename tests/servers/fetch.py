@@ -177,6 +177,16 @@ ITEMS: Sequence[Item] = (
         ),
         main="ElasticsearchNode",
     ),
+    Jars(
+        "kafka",
+        "4.1.0",
+        54,
+        artifacts=(
+            "org.apache.kafka:kafka_2.13:4.1.0",
+            "org.apache.kafka:kafka-tools:4.1.0",
+            "org.slf4j:slf4j-simple:1.7.36",
+        ),
+    ),
     GoProgram(
         "toxiproxy",
         "2.12.0",
