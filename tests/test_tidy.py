@@ -80,8 +80,8 @@ def test_an_init_holds_no_logic(module: Path) -> None:
 def test_the_public_names_are_these() -> None:
     assert headgate.__all__ == [
         *("Announced", "App", "Conflict", "Corrupt", "Document", "DocumentStore", "Fenced"),
-        *("Files", "Halted", "HeadgateError", "Invalid", "JsonObject", "OutcomeUnknown", "Page"),
-        *("RunResult", "StepKind", "Stream", "StreamResult", "Table", "Unavailable", "Version"),
+        *("Files", "Halted", "HeadgateError", "Invalid", "JsonObject", "Kafka", "OutcomeUnknown"),
+        *("Page", "RunResult", "StepKind", "Stream", "StreamResult", "Table", "Unavailable", "Version"),
         "open_store",
     ]
     assert headgate.testing.__all__ == [

@@ -17,7 +17,7 @@ from headgate.store import Document, DocumentStore, JsonObject, Page, Version
 from headgate.store.registry import open_store
 
 if TYPE_CHECKING:
-    from headgate.app.declared import Files, Stream, Table
+    from headgate.app.declared import Files, Kafka, Stream, Table
     from headgate.app.library import App, RunResult, StreamResult
     from headgate.commits import Announced, StepKind
 
@@ -34,6 +34,7 @@ __all__ = [
     "HeadgateError",
     "Invalid",
     "JsonObject",
+    "Kafka",
     "OutcomeUnknown",
     "Page",
     "RunResult",
@@ -50,6 +51,7 @@ _LATER = {
     "Announced": "headgate.commits",
     "App": "headgate.app.library",
     "Files": "headgate.app.declared",
+    "Kafka": "headgate.app.declared",
     "RunResult": "headgate.app.library",
     "StepKind": "headgate.commits",
     "Stream": "headgate.app.declared",

@@ -18,7 +18,7 @@ import pytest
 
 from headgate import App, Files, Stream
 from headgate.ambient import Ambient, SystemAmbient
-from headgate.app.equipment import READERS
+from headgate.app.equipment import FILES_READER
 from headgate.commits.certificate import FLAG
 from headgate.commits.record import Record, from_bytes
 from headgate.engine import Job, SparkSettings, Staged
@@ -39,7 +39,7 @@ class SharedSpark(SparkEngine):
     """Stays open when a run ends: one session serves all tests of a process."""
 
     def __init__(self, lake: Path) -> None:
-        super().__init__(SPARK, f"file://{lake}", READERS)
+        super().__init__(SPARK, f"file://{lake}", {"files": FILES_READER})
         self.before: Callable[[Job], None] = lambda _: None  # something happens before a job
         self.after: Callable[[Job], None] = lambda _: None
 

@@ -41,11 +41,33 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
+class Kafka:
+    """Topics of a Kafka cluster: `source` in the settings, with `kind: kafka`."""
+
+    brokers: str
+    topic: str | None = None
+    _: KW_ONLY
+    topics: Sequence[str] | None = None
+    format: Literal["json", "text", "binary"] | None = None
+    start: str | None = None
+    out_of_range: Literal["fail", "earliest", "latest"] | None = None
+    isolation: Literal["read_committed", "read_uncommitted"] | None = None
+    options: Mapping[str, str] | None = None
+    spark_options: Mapping[str, str] | None = None
+    land: Sequence[Literal["key", "headers", "timestamp"]] | None = None
+    round_records: int | None = None
+    records_per_second: int | None = None
+
+    def tree(self) -> Tree:
+        return {"kind": "kafka", **_given(self)}
+
+
+@dataclass(frozen=True, slots=True)
 class Stream:
     """A stream. `event_time` is a JSON path, or a mapping as in the settings."""
 
     name: str
-    source: Files
+    source: Files | Kafka
     event_time: str | Mapping[str, str]
     _: KW_ONLY
     land_as: LandAs | None = None
@@ -104,7 +126,7 @@ def _yaml(whole: Tree) -> bytes:
     return json.dumps(whole, default=_plain, ensure_ascii=False).encode()
 
 
-def _given(declaration: Files | Stream) -> Tree:
+def _given(declaration: Files | Kafka | Stream) -> Tree:
     every = {one.name: getattr(declaration, one.name) for one in fields(declaration)}
     return {name: value for name, value in every.items() if value is not None}
 

@@ -5,9 +5,10 @@ with nothing but status to tell, needs no Java.
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from headgate.ambient import Ambient
@@ -23,7 +24,7 @@ from headgate.engine import Engine
 from headgate.engine.footers import columns_of
 from headgate.engine.merger import Merger
 from headgate.engine.merger.spark import SparkMerger
-from headgate.engine.spark import SparkEngine
+from headgate.engine.spark import Reader, SparkEngine
 from headgate.errors import Invalid
 from headgate.lake import Lake, LakeSettings
 from headgate.lake.ledger import Ledger
@@ -39,10 +40,14 @@ from headgate.periods import escape_name
 from headgate.ready.kind import RootFeed, RootKind
 from headgate.ready.work import RootTools
 from headgate.settings import Settings
-from headgate.settings.secrecy import resolved
-from headgate.sources import FilesSettings, Source
+from headgate.settings.secrecy import resolved, resolved_values
+from headgate.sources import FilesSettings, KafkaSettings, Source
 from headgate.sources.files import FilesSource
 from headgate.sources.joined import JoinedSource
+from headgate.sources.kafka import Cluster
+from headgate.sources.kafka.options import for_spark
+from headgate.sources.kafka.source import KafkaSource
+from headgate.sources.kafka.spark import KafkaReader
 from headgate.sources.local_folder import LocalFolder
 from headgate.sources.shapes import SchemaOf
 from headgate.sources.spark import FilesReader
@@ -52,7 +57,7 @@ from headgate.tables.parquet import ParquetTable
 from headgate.tables.site import open_site
 from headgate.tables.spark import SparkMover
 
-READERS = {"files": FilesReader()}
+FILES_READER = FilesReader()
 
 
 class StoreAmbient:
@@ -91,8 +96,8 @@ def opened_landing(
     check_apart(settings)
     with closing(Hands()) as hands:
         lake = open_lake(settings.lake, ambient, hands.each)
-        spark = resolved(settings.spark)
-        own = engine or SparkEngine(spark, lake.url, READERS)
+        spark = replace(resolved(settings.spark), needs=needs_of(settings))
+        own = engine or SparkEngine(spark, lake.url, readers_of(settings))
         with (
             closing(own),
             closing(SparkMover(spark, lake.url)) as mover,
@@ -101,10 +106,36 @@ def opened_landing(
             yield Landing(lake, own, mover, merger, hands)
 
 
+def kafka_streams(settings: Settings) -> list[KafkaSettings]:
+    sources = (stream.source for stream in settings.streams.values())
+    return [one for one in sources if isinstance(one, KafkaSettings)]
+
+
+def needs_of(settings: Settings) -> tuple[str, ...]:
+    """Jars beside Spark's own."""
+    return ("kafka",) if kafka_streams(settings) else ()
+
+
+def readers_of(settings: Settings) -> dict[str, Reader]:
+    """By kind of source. Raises Invalid: a secret that is not there."""
+    clusters = {
+        one.place: for_spark(
+            one.brokers,
+            resolved_values(one.options),
+            resolved_values(one.spark_options),
+            one.isolation,
+        )
+        for one in kafka_streams(settings)
+    }
+    return {"files": FILES_READER, "kafka": KafkaReader(clusters)}
+
+
 def check_apart(settings: Settings) -> None:
     """What is landed must not be read again. Raises Invalid."""
     lake = os.path.realpath(local_root(settings.lake.root))
     for name, stream in settings.streams.items():
+        if not isinstance(stream.source, FilesSettings):
+            continue
         for path in filter(None, (stream.source.path, stream.source.move_to)):
             source = os.path.realpath(path)
             if os.path.commonpath((lake, source)) in (lake, source):
@@ -182,14 +213,54 @@ def table_opener(landing: Landing, ambient: Ambient) -> OpenTable:
 def source_opener(settings: LakeSettings, lake: Lake, ambient: Ambient) -> OpenSource:
     """The stream's own source, and that of its dead letters which are driven in again."""
     root = local_root(settings.root)
+    clusters = Clusters(ambient)
 
     def open_source(stream: StreamSettings, shard: int, epoch: int, store: DocumentStore) -> Source:
         open_one = partial(_open_files, stream, shard, epoch, store, ambient)
         dead = redrive_settings(root, stream.name)
-        columns_of_dead = partial(columns_of_letters, lake, stream.name)
-        return JoinedSource([open_one(stream.source, columns_of), open_one(dead, columns_of_dead)])
+        letters = open_one(dead, partial(columns_of_letters, lake, stream.name))
+        source = stream.source
+        if isinstance(source, FilesSettings):
+            return JoinedSource(open_one(source, columns_of), letters)
+
+        def is_mine(partition: str) -> bool:
+            return shard_of(partition, stream.shards) == shard
+
+        cluster = clusters.opened(source)
+        own = KafkaSource(source, stream.name, is_mine, store, cluster, ambient)
+        return JoinedSource(own, letters)
 
     return open_source
+
+
+class Clusters:
+    """Kafka clusters, each with one client however many shards read from it."""
+
+    def __init__(self, ambient: Ambient) -> None:
+        self._ambient = ambient
+        self._alone = threading.Lock()
+        self._opened: dict[str, Cluster] = {}
+
+    def opened(self, settings: KafkaSettings) -> Cluster:
+        """Raises Invalid."""
+        with self._alone:
+            found = self._opened.get(settings.place)
+            if found is None:
+                found = self._opened[settings.place] = open_cluster(settings, self._ambient)
+            return found
+
+
+def open_cluster(settings: KafkaSettings, ambient: Ambient) -> Cluster:
+    """Raises Invalid."""
+    try:
+        from headgate.sources.kafka.client import KafkaCluster
+    except ImportError as error:
+        raise Invalid(
+            "the Kafka client is not installed here; next: pip install 'headgate[kafka]'"
+        ) from error
+    return KafkaCluster(
+        settings.brokers, resolved_values(settings.options), settings.isolation, ambient
+    )
 
 
 def redrive_settings(root: str, stream: str) -> FilesSettings:

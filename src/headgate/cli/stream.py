@@ -115,7 +115,7 @@ def _listed(asked: Asking, name: str, document: StreamDocument | None) -> Listed
         None if document is None else document.first_hour_ms,
         None if document is None else document.paused,
         None if document is None else document.retired,
-        None if settings is None else settings.source.path,
+        None if settings is None else settings.source.words,
     )
 
 

@@ -19,6 +19,9 @@ LandAs = Literal["parquet", "json", "text"]
 NO_MARK_MS = -(2**62)
 """A source partition without a watermark: nothing of it is late."""
 
+OFFSETS_TALLIED = 10_000
+"""So many offsets of a log are counted together."""
+
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
@@ -26,14 +29,16 @@ class SparkSettings:
     remote: str = ""  # of Spark Connect; then there is no master
     conf: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()  # none: those tested with this line of Spark, as needed
+    needs: tuple[str, ...] = ()  # what of it the streams need: kafka
 
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
     """How the event time is taken from a record."""
 
-    by: Literal["json", "regex", "column", "sql"]
-    text: str  # JSON path, regular expression with one group, column name, SQL expression
+    by: Literal["json", "regex", "column", "sql", "kafka"]
+    text: str  # JSON path, regular expression with one group, column name, SQL expression; of
+    # kafka: `timestamp`, that of the log
     unit: Literal["ms", "s", "text"] = "ms"
     pattern: str = ""  # of `text`, as Spark's to_timestamp takes it; empty: ISO 8601
 
@@ -50,6 +55,8 @@ class Shape:
     land_as: LandAs
     record_bytes_max: int
     future_skew_ms: int  # further ahead of its arrival: dead
+    place: str = ""  # which of several that a reader knows: a Kafka cluster
+    extras: tuple[str, ...] = ()  # what the source has beside a record, and is landed with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +71,35 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True)
+class InputSpan:
+    """Consecutive offsets of one partition of a log, half-open."""
+
+    partition: str  # the source partition
+    topic: str
+    lane: int  # the partition's number in its topic
+    first: int
+    next: int
+    seen_ms: int  # all of it had arrived by then
+    record_bytes: int  # about
+
+    @property
+    def size_bytes(self) -> int:
+        return (self.next - self.first) * self.record_bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ShardInput:
-    """What one shard wants to have read."""
+    """What one shard wants to have read: files, or spans of a log."""
 
     label: str  # `<shard>-<epoch>`: its folder in the attempt
     files: tuple[InputFile, ...]
     marks_ms: Mapping[str, int]  # by source partition: a record is late if its hour ended by then
+    spans: tuple[InputSpan, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        of_files = sum(file.size_bytes for file in self.files)
+        return of_files + sum(span.size_bytes for span in self.spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +120,15 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What became of one input file of one shard; counted in what was staged."""
+    """What became of one input file, or of some offsets, of one shard; counted in what was
+    staged."""
 
     label: str
     partition: str
-    number: int
+    number: int  # of the file; of a log: the first of OFFSETS_TALLIED offsets
     kind: Kind
     rows: int
-    line_min: int
+    line_min: int  # of a log: the offset
     line_max: int
     event_ms_max: int | None  # the latest event time, each clamped to its arrival
     event_ms_min: int | None = None  # the earliest, as it stands in the record

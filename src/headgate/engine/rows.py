@@ -2,19 +2,24 @@
 
     parquet   `value` (or the columns of a Parquet source) and `_headgate`, a struct
     json      the object itself with `_headgate` as its first key; other sources: `value` beside it
-    text      `<partition>/<number>:<line>`, a tab, the record
+    text      `<partition>/<number>:<line>`, a tab, the record; of a log with its event time, in
+              milliseconds since 1970: `<partition>/<offset>@<time>`
+
+Of a log, `number` is the offset and there is no line; `ahead_ms` says by how much a record's event
+time is ahead of its arrival, and what the source has beside a record (key, headers, timestamp) has
+columns of its own.
 
 Dead letters and skipped lines keep the line as it came: in Parquet as `value`, or as bytes in
 `_headgate.raw` where it is no UTF-8; in json and text as an object with `raw` or `raw_base64`.
 Expressions are text in Spark's SQL.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headgate.engine import Shape
 from headgate.engine.sql import case, name, text
-from headgate.engine.verdict import SKIP
+from headgate.engine.verdict import SKIP, is_log
 from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
@@ -23,14 +28,25 @@ _IDENTITY: Final = ("partition", "number", "line")
 _IS_GOOD: Final = "reason IS NULL"
 _WHEN: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 _REASON: Final = f"nullif(reason, {text(SKIP)})"
+_AHEAD_MS: Final = "CASE WHEN ms > arrival_ms THEN ms - arrival_ms END"
+
+EXTRA_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "key": ("key",),
+    "headers": ("headers",),
+    "timestamp": ("timestamp", "timestamp_type"),
+}
+"""What a source may have beside a record, and the columns that it becomes."""
 
 
-def parquet_options(columns: Sequence[str]) -> dict[str, str]:
+def parquet_options(columns: Sequence[str], *, is_of_log: bool = False) -> dict[str, str]:
     """How files with these columns are written: without what costs for every value, and finds
     nothing. Sizes before encoding, dictionaries of values that hardly come twice, and the smallest
     and largest of texts between which nobody looks."""
-    different, texts = [f"{HEADGATE}.line", f"{HEADGATE}.event_time"], [f"{HEADGATE}.partition"]
-    if {*columns} == {"value", HEADGATE}:  # lines; else it may be a column of the source
+    counter = "number" if is_of_log else "line"
+    different = [f"{HEADGATE}.{counter}", f"{HEADGATE}.event_time"]
+    texts = [f"{HEADGATE}.partition"]
+    # Of lines; else it may be a column of the source.
+    if is_of_log or {*columns} == {"value", HEADGATE}:
         different.append("value")
         texts.append("value")
     return {
@@ -50,24 +66,28 @@ def columns(shape: Shape, of_parquet: Sequence[str]) -> list[str]:
     if shape.land_as == "json":
         return [f"{_json_line(shape)} AS value"]
     if shape.land_as == "text":
-        return [f"{_text_line()} AS value"]
+        return [f"{_text_line(shape)} AS value"]
     if shape.format.endswith("parquet"):
         return [
             *(f"row.{name(c)} AS {name(c)}" for c in of_parquet),
-            f"{_struct('NULL')} AS {HEADGATE}",
+            f"{_struct(shape, 'NULL')} AS {HEADGATE}",
         ]
+    extras = [column for extra in shape.extras for column in EXTRA_COLUMNS[extra]]
+    if shape.format.endswith("binary"):
+        return ["CAST(raw AS BINARY) AS value", *extras, f"{_struct(shape, 'NULL')} AS {HEADGATE}"]
     as_bytes = case(
         [(f"{_IS_GOOD} OR is_valid_utf8(raw)", "CAST(NULL AS BINARY)")], "CAST(raw AS BINARY)"
     )
     value = case([(_IS_GOOD, _value(shape)), ("is_valid_utf8(raw)", "raw")], "NULL")
-    return [f"{value} AS value", f"{_struct(as_bytes)} AS {HEADGATE}"]
+    return [f"{value} AS value", *extras, f"{_struct(shape, as_bytes)} AS {HEADGATE}"]
 
 
-def _struct(as_bytes: str) -> str:
+def _struct(shape: Shape, as_bytes: str) -> str:
+    ahead = f", 'ahead_ms', {_AHEAD_MS}" if is_log(shape) else ""
     return (
         f"named_struct('event_time', event_time, 'partition', partition, 'number', number, "
         f"'line', line, 'reason', {_REASON}, "
-        f"'raw', CAST({as_bytes} AS BINARY))"
+        f"'raw', CAST({as_bytes} AS BINARY){ahead})"
     )
 
 
@@ -82,38 +102,49 @@ def _value(shape: Shape) -> str:
 def _json_line(shape: Shape) -> str:
     if shape.format.endswith("parquet"):
         whole = "to_json(row, map('ignoreNullFields', 'false'))"
-        return f"concat({_head(_REASON)}, ',\"value\":', {whole}, '}}')"
+        return f"concat({_head(_REASON, shape)}, ',\"value\":', {whole}, '}}')"
     if shape.format in ("json", "dead-json"):
         # Behind the first brace; an empty object takes no comma.
-        rest = r"regexp_replace(raw, '\\A\\s*\\{\\s*', '')"
+        # In one line: where a record of a log has more, they are blanks between its values.
+        whole = r"regexp_replace(raw, '[\\n\\r]+', ' ')" if is_log(shape) else "raw"
+        rest = rf"regexp_replace({whole}, '\\A\\s*\\{{\\s*', '')"
         comma = case([(f"startswith({rest}, '}}')", "''")], "','")
-        good = f"concat({_head('NULL')}, {comma}, {rest})"
+        good = f"concat({_head('NULL', shape)}, {comma}, {rest})"
     else:
-        good = f"concat({_head('NULL')}, ',\"value\":', {_quoted(_value(shape))}, '}}')"
-    return case([(_IS_GOOD, good)], _dead_line())
+        good = f"concat({_head('NULL', shape)}, ',\"value\":', {_quoted(_value(shape))}, '}}')"
+    tombstone = f"concat({_head('NULL', shape)}, ',\"value\":null}}')"
+    branches = [(f"{_IS_GOOD} AND raw IS NULL", tombstone)] if is_log(shape) else []
+    return case([*branches, (_IS_GOOD, good)], _dead_line(shape))
 
 
-def _text_line() -> str:
-    good = "concat(partition, '/', CAST(number AS STRING), ':', CAST(line AS STRING), '\\t', raw)"
-    return case([(_IS_GOOD, good)], _dead_line())
+def _text_line(shape: Shape) -> str:
+    line = ", '@', CAST(ms AS STRING)" if is_log(shape) else ", ':', CAST(line AS STRING)"
+    raw = "coalesce(raw, '')" if is_log(shape) else "raw"
+    good = f"concat(partition, '/', CAST(number AS STRING){line}, '\\t', {raw})"
+    return case([(_IS_GOOD, good)], _dead_line(shape))
 
 
-def _dead_line() -> str:
+def _dead_line(shape: Shape) -> str:
     raw = case(
         [("is_valid_utf8(raw)", f"concat('\"raw\":', {_quoted('raw')})")],
         "concat('\"raw_base64\":\"', base64(CAST(raw AS BINARY)), '\"')",
     )
-    return f"concat({_head(_REASON)}, ',', {raw}, '}}')"
+    return f"concat({_head(_REASON, shape)}, ',', {raw}, '}}')"
 
 
-def _head(reason: str) -> str:
+def _head(reason: str, shape: Shape) -> str:
     """`{"_headgate":{…}`; what follows is up to the caller."""
     moment = f"concat('\"', date_format(event_time, {text(_WHEN)}), '\"')"
     parts = [
         "'{\"_headgate\":{\"event_time\":'", f"coalesce({moment}, 'null')",
         "',\"partition\":'", _quoted("partition"),
-        "',\"number\":'", "CAST(number AS STRING)", "',\"line\":'", "CAST(line AS STRING)",
+        "',\"number\":'", "CAST(number AS STRING)",
     ]  # fmt: skip
+    if is_log(shape):
+        ahead = f"concat(',\"ahead_ms\":', CAST({_AHEAD_MS} AS STRING))"
+        parts.append(f"coalesce({ahead}, '')")
+    else:
+        parts += ["',\"line\":'", "CAST(line AS STRING)"]
     if reason != "NULL":
         parts += ["',\"reason\":'", f"coalesce({_quoted(reason)}, 'null')"]
     return f"concat({', '.join(parts)}, '}}')"
@@ -127,22 +158,34 @@ def _quoted(value: str) -> str:
 
 
 def identity(shape: Shape) -> list[tuple[str, str]]:
-    """From a staged row to `partition`, `number`, `line`, and `ms`, its event time. Of a line of
-    text, `raw` instead of that and what a verdict needs."""
+    """From a staged row to `partition`, `number`, `line`, and `ms`, its event time; of a log
+    clamped to its arrival, if the row says that. Of a line of a file's text, `raw` instead of that
+    and what a verdict needs."""
     if shape.land_as == "parquet":
-        fields = [(field, f"{HEADGATE}.{field}") for field in ("partition", "number", "line")]
-        return [*fields, ("ms", f"unix_millis({HEADGATE}.event_time)")]
+        fields = [(field, f"{HEADGATE}.{field}") for field in _IDENTITY]
+        ms = f"unix_millis({HEADGATE}.event_time)"
+        if is_log(shape):
+            ms += f" - coalesce({HEADGATE}.ahead_ms, 0L)"
+        return [*fields, ("ms", ms)]
     head = [(field, f"get_json_object(value, '$._headgate.{field}')") for field in _IDENTITY]
     if shape.land_as == "json":
         moment = "get_json_object(value, '$._headgate.event_time')"
-        return [*map(_typed, head), ("ms", f"unix_millis(CAST({moment} AS TIMESTAMP))")]
+        ms = f"unix_millis(CAST({moment} AS TIMESTAMP))"
+        if is_log(shape):
+            ahead = "get_json_object(value, '$._headgate.ahead_ms')"
+            ms += f" - coalesce(CAST({ahead} AS BIGINT), 0L)"
+        return [*map(_typed, head), ("ms", ms)]
     # What is not usable is landed as json there, too.
     is_line = "kind IN ('data', 'late')"
-    told = [
-        (field, case([(is_line, _in_text(group))], in_json))
-        for group, (field, in_json) in enumerate(head, start=1)
-    ]
-    rest = [("raw", _in_text(4)), ("arrival_ms", f"{2**62}L"), ("mark_ms", f"{-(2**62)}L")]
+    told = [(field, case([(is_line, _in_text(shape, field))], in_json)) for field, in_json in head]
+    if is_log(shape):
+        return [
+            *map(_typed, told),
+            _typed(("ms", case([(is_line, _in_text(shape, "ms"))], "NULL"))),
+        ]
+    rest = [
+        ("raw", _in_text(shape, "raw")), ("arrival_ms", f"{2**62}L"), ("mark_ms", f"{-(2**62)}L"),
+    ]  # fmt: skip
     return [*map(_typed, told), *rest]
 
 
@@ -151,5 +194,19 @@ def _typed(column: tuple[str, str]) -> tuple[str, str]:
     return field, expression if field == "partition" else f"CAST({expression} AS BIGINT)"
 
 
-def _in_text(group: int) -> str:
-    return rf"regexp_extract(value, '(?s)\\A([^\\t]*)/([0-9]+):([0-9]+)\\t(.*)\\z', {group})"
+_OF_FILES: Final[tuple[str, Mapping[str, int]]] = (
+    r"(?s)\\A([^\\t]*)/([0-9]+):([0-9]+)\\t(.*)\\z",
+    {"partition": 1, "number": 2, "line": 3, "raw": 4},
+)
+_OF_LOGS: Final[tuple[str, Mapping[str, int]]] = (
+    r"(?s)\\A([^\\t]*)/([0-9]+)@(-?[0-9]+)\\t(.*)\\z",
+    {"partition": 1, "number": 2, "ms": 3},
+)
+"""A line of text, and which group of it is what."""
+
+
+def _in_text(shape: Shape, field: str) -> str:
+    pattern, groups = _OF_LOGS if is_log(shape) else _OF_FILES
+    if field not in groups:
+        return "CAST(NULL AS STRING)"
+    return f"regexp_extract(value, '{pattern}', {groups[field]})"

@@ -10,7 +10,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
@@ -24,7 +24,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
-from headgate.engine import Job, Kind, Shape, SparkSettings, Staged, StagedFile, Tally, verdict
+from headgate.engine import (
+    OFFSETS_TALLIED,
+    Job,
+    Kind,
+    Shape,
+    SparkSettings,
+    Staged,
+    StagedFile,
+    Tally,
+    verdict,
+)
 from headgate.engine import rows as staged_rows
 from headgate.engine.addresses import path_of, to_read, to_write
 from headgate.engine.causes import has_no_room, is_about_settings, short_cause
@@ -57,7 +67,7 @@ class Reader(Protocol):
     """Makes rows of the inputs of a job; each kind of source has one."""
 
     def frame(self, session: SparkSession, job: Job) -> DataFrame:
-        """Each line with `raw` (of Parquet: `row`), `label`, `partition`, `number`, `line`,
+        """Each record with `raw` (of Parquet: `row`), `label`, `partition`, `number`, `line`,
         `arrival_ms` and `mark_ms`. Raises Invalid, JobFailed."""
 
 
@@ -84,7 +94,7 @@ class SparkEngine:
         reader = self._readers.get(shape.reader)
         if reader is None:
             raise Invalid(f"stream {shape.stream}: nothing reads a source of kind {shape.reader!r}")
-        size_bytes = sum(file.size_bytes for shard in job.inputs for file in shard.files)
+        size_bytes = sum(shard.size_bytes for shard in job.inputs)
         if size_bytes == 0:  # no lines
             return Staged((), ())
         session = self._opened()
@@ -176,6 +186,9 @@ def _with_found(shape: Shape, frame: DataFrame) -> DataFrame:
         theirs = [fn.col(f"fields.c{n}").alias(c) for n, c in enumerate(shape.columns)]
     else:
         theirs = [fn.col("raw").alias("value")]
+    if verdict.is_log(shape):
+        stamp = fn.expr("timestamp_millis(stamp_ms)").alias("timestamp")
+        theirs += [stamp, fn.col("partition"), fn.col("number").alias("offset")]
     ours = fn.struct(*[fn.col(column) for column in frame.columns]).alias("_headgate")
     found = fn.expr(f"CASE WHEN _headgate.flaw IS NULL THEN ({shape.event_time.text}) END")
     return frame.select(ours, *theirs).select("_headgate.*", found.alias("found"))
@@ -205,7 +218,9 @@ def _write(job: Job, rows: DataFrame, folder: str) -> None:
     writer = rows.write.mode("error").partitionBy(*_made_of_rows(job))
     if job.shape.land_as == "parquet":
         columns = [column for column in rows.columns if column not in _FOLDERS]
-        writer = writer.options(**staged_rows.parquet_options(columns))
+        writer = writer.options(
+            **staged_rows.parquet_options(columns, is_of_log=verdict.is_log(job.shape))
+        )
         writer.option("compression", "zstd").parquet(url)
     else:
         writer.option("compression", "none").option("lineSep", "\n").text(url)
@@ -256,6 +271,10 @@ def _tallied(
         if len(values) == 1:  # as for most: then rows need not be told apart by it
             staged = staged.withColumn(column, fn.lit(*values))
     rows = _identified(job.shape, staged, has_quick)
+    if verdict.is_log(job.shape):  # by buckets of offsets
+        rows = rows.withColumn("line", fn.col("number")).withColumn(
+            "number", fn.expr(f"number - pmod(number, {OFFSETS_TALLIED})")
+        )
     counted = rows.groupBy("path", "shard", "kind", "partition", "number").agg(
         fn.count("*").alias("rows"),
         fn.min("line").alias("line_min"),
@@ -275,18 +294,29 @@ def _tallied(
         )  # fmt: skip
         key = (one.label, one.kind, one.partition, one.number)
         tallies[key] = _joined(tallies[key], one) if key in tallies else one
-    arrivals = {
-        (shard.label, file.partition, file.number): file.arrival_ms
-        for shard in job.inputs
-        for file in shard.files
-    }
+    arrivals = _arrivals(job)
     clamped = (
         one if one.event_ms_max is None else replace(one, event_ms_max=min(
-            one.event_ms_max, arrivals[one.label, one.partition, one.number]))
+            one.event_ms_max, arrivals(one)))
         for one in tallies.values()
     )  # fmt: skip
     order = attrgetter("label", "partition", "number", "kind")
     return tuple(sorted(clamped, key=order)), by_file
+
+
+def _arrivals(job: Job) -> Callable[[Tally], int]:
+    """When the records of a tally were there, at the latest."""
+    if verdict.is_log(job.shape):
+        seen = {
+            (shard.label, one.partition): one.seen_ms for shard in job.inputs for one in shard.spans
+        }
+        return lambda tally: seen[tally.label, tally.partition]
+    files = {
+        (shard.label, file.partition, file.number): file.arrival_ms
+        for shard in job.inputs
+        for file in shard.files
+    }
+    return lambda tally: files[tally.label, tally.partition, tally.number]
 
 
 def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
@@ -294,9 +324,9 @@ def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
     found = staged
     for column, expression in staged_rows.identity(shape):
         found = found.withColumn(column, fn.expr(expression))
-    if shape.land_as != "text":
+    if shape.land_as != "text" or verdict.is_log(shape):
         return found
-    # A line of text does not say its event time: it is taken again from what was staged.
+    # A line of a file's text does not say its event time: it is taken again from what was staged.
     kept = found.withColumnRenamed("kind", "staged_kind")
     return _judged(shape, kept, has_quick).drop("kind").withColumnRenamed("staged_kind", "kind")
 

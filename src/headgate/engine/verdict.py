@@ -2,7 +2,8 @@
 
     header, blank ─────────────────────────────────────────────▶ skip
     too long, not UTF-8, not of its format, no event time,
-    an unusable one, one too far ahead of its arrival ─────────▶ dead, with the reason
+    an unusable one, one too far ahead of its arrival,
+    of a log that lands as text: more than one line ───────────▶ dead, with the reason
     its hour ended by the mark of its source partition ────────▶ late
     everything else ───────────────────────────────────────────▶ data
 
@@ -35,13 +36,17 @@ BAD_CSV: Final = "bad csv"
 NO_EVENT_TIME: Final = "no event time"
 BAD_EVENT_TIME: Final = "bad event time"
 AHEAD: Final = "ahead"
+NOT_ONE_LINE: Final = "not one line"
 
-REASONS: Final = (TOO_LONG, NOT_UTF8, BAD_JSON, BAD_CSV, NO_EVENT_TIME, BAD_EVENT_TIME, AHEAD)
+REASONS: Final = (
+    TOO_LONG, NOT_UTF8, BAD_JSON, BAD_CSV, NO_EVENT_TIME, BAD_EVENT_TIME, AHEAD, NOT_ONE_LINE,
+)  # fmt: skip
 SKIP: Final = "skip"  # in the place of a reason: no record at all
 NO_HOUR: Final = "__HIVE_DEFAULT_PARTITION__"  # what Spark names the folder of a null
 
 FUNCTION: Final = "headgate_quick"  # `engine/quick`, where Spark has it
 
+_IS_TOMBSTONE: Final = "raw IS NULL"
 _QUICK: Final = (
     ("glance", COMPACT, FLAT_BYTES_MAX),
     ("look", SPACED, FLAT_BYTES_MAX),
@@ -63,7 +68,7 @@ def before_event_time(shape: Shape, *, by_function: bool = False) -> list[tuple[
 def after_event_time(shape: Shape, spark_type: str) -> list[tuple[str, str]]:
     """Columns over `found`, which has this type, `arrival_ms` and `mark_ms`; in this order."""
     return [
-        *instant(shape.event_time, spark_type),
+        *instant(shape.event_time, spark_type, has_tombstones=is_log(shape)),
         ("reason", reason(shape)),
         ("hour", hour()),
         ("kind", kind()),
@@ -92,13 +97,20 @@ def quickly(shape: Shape, *, by_function: bool = False) -> list[tuple[str, str]]
 def flaw(shape: Shape) -> str:
     """Why a line is no usable record whatever its event time; null if it is one."""
     branches = [("line = 1", text(SKIP))] if shape.format == "csv" else []
+    if is_log(shape) and shape.land_as == "text":
+        branches.append((r"raw RLIKE '[\\n\\r]'", text(NOT_ONE_LINE)))
     if _is_json(shape):
         branches.append(("quick <> ''", "CAST(NULL AS STRING)"))
-    if _is_json(shape) or is_csv(shape):
+    if is_log(shape):
+        branches.append((_IS_TOMBSTONE, "CAST(NULL AS STRING)"))
+    elif _is_json(shape) or is_csv(shape):
         branches.append((r"raw RLIKE '\\A\\s*\\z'", text(SKIP)))
     if not shape.format.endswith("parquet"):
         branches.append((f"octet_length(raw) > {shape.record_bytes_max}", text(TOO_LONG)))
+    if not shape.format.endswith(("parquet", "binary")):
         branches.append(("NOT is_valid_utf8(raw)", text(NOT_UTF8)))
+    if is_log(shape) and shape.land_as == "text":
+        branches.append((r"raw RLIKE '[\n\r]'", text(NOT_ONE_LINE)))
     if _is_json(shape):
         branches.append((f"NOT ({is_object('raw')})", text(BAD_JSON)))
     if is_csv(shape):
@@ -133,19 +145,27 @@ def found(shape: Shape) -> str:
         value = f"nullif({_extract('raw', how.text)}, '')"
     elif how.by == "column":
         value = _column(how, shape)
+    elif how.by == "kafka":
+        return "stamp_ms"  # whatever is wrong with the record: its letter shall tell it, too
     else:
         value = f"({how.text})"
     return case([("flaw IS NULL", value)], "NULL")
 
 
-def instant(how: EventTime, spark_type: str) -> list[tuple[str, str]]:
-    """From `found`, which has this type, to `event_time` and `ms`; both null if it is unusable."""
+def instant(
+    how: EventTime, spark_type: str, *, has_tombstones: bool = False
+) -> list[tuple[str, str]]:
+    """From `found`, which has this type, to `event_time` and `ms`; both null if it is unusable. A
+    tombstone happened when its log says."""
     if how.unit != "text" and spark_type not in ("timestamp", "timestamp_ntz", "date"):
         value, ms = _ms(how, spark_type), "at"
         as_timestamp = "timestamp_millis(at)"
     else:
         value, ms = _timestamp(how, spark_type), "unix_millis(at)"
         as_timestamp = "at"
+    if has_tombstones:
+        stamp = "stamp_ms" if ms == "at" else "timestamp_millis(stamp_ms)"
+        value = case([(_IS_TOMBSTONE, stamp)], value)
     in_calendar = f"{ms} BETWEEN {YEAR_1_MS} AND {YEAR_10000_MS - 1}"
     return [
         ("at", value),
@@ -155,10 +175,11 @@ def instant(how: EventTime, spark_type: str) -> list[tuple[str, str]]:
 
 
 def reason(shape: Shape) -> str:
+    lacks = f"found IS NULL AND NOT ({_IS_TOMBSTONE})" if is_log(shape) else "found IS NULL"
     return case(
         [
             ("flaw IS NOT NULL", "flaw"),
-            ("found IS NULL", text(NO_EVENT_TIME)),
+            (lacks, text(NO_EVENT_TIME)),
             ("ms IS NULL", text(BAD_EVENT_TIME)),
             (f"ms - {shape.future_skew_ms} > arrival_ms", text(AHEAD)),
         ],
@@ -198,6 +219,11 @@ def _pattern(shape: Shape, style: Style) -> str:
 
 def _is_json(shape: Shape) -> bool:
     return shape.format in ("json", "dead-json")
+
+
+def is_log(shape: Shape) -> bool:
+    """Records of a log: each has an offset, and none is a blank line."""
+    return shape.reader == "kafka"
 
 
 def is_csv(shape: Shape) -> bool:

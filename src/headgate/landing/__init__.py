@@ -18,7 +18,7 @@ from typing import Literal
 
 from headgate.engine import EventTime, LandAs
 from headgate.periods import HOUR_MS, FolderTemplate
-from headgate.sources import FilesSettings
+from headgate.sources import SourceSettings
 from headgate.store import JsonObject
 
 LateRecords = Literal["divert", "append", "dead-letter"]
@@ -35,7 +35,7 @@ class StepSettings:
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
     name: str
-    source: FilesSettings
+    source: SourceSettings
     event_time: EventTime
     folder: FolderTemplate
     land_as: LandAs = "parquet"

@@ -43,11 +43,15 @@ class Clock:
             off_ms = self._off_ms()
         except HeadgateError:
             return None
-        told_ms = [file.arrival_ms for file in plan.files] + list(plan.ends_ms.values())
+        told_ms = [
+            *(file.arrival_ms for file in plan.files),
+            *(span.seen_ms for span in plan.spans),
+            *plan.ends_ms.values(),
+        ]
         ahead_ms = max(told_ms, default=0) - (self.wall_ms() - off_ms)
         if ahead_ms > self._skew_ms:
             return (
-                f"files were first seen {ahead_ms / 1000:,.0f} s from now: a clock was or is "
+                f"records were first seen {ahead_ms / 1000:,.0f} s from now: a clock was or is "
                 "wrong, and no watermark moves until then; next: set the clock"
             )
         if abs(off_ms) > self._skew_ms:

@@ -1,7 +1,7 @@
 """Report: what a shard's holder says of it now and then, for people: nothing is decided by it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headgate.ambient import Ambient
@@ -37,6 +37,9 @@ class Report:
     tries: Whole = 0  # in a row, for what it needs and cannot reach
     is_unmarked: bool = False  # a first watermark was tried to be given, in vain
     at_ms: Whole = 0
+    waiting_records: Whole = 0  # of a log
+    expires_ms: Mapping[str, Whole] = field(default_factory=dict)  # by source partition: when the
+    # next record to read will be gone at the source
     format: Literal[1] = 1
 
 

@@ -12,6 +12,8 @@ from headgate.landing import StreamSettings
 from headgate.periods import aligned
 from headgate.sources import Waiting
 
+HELD_BACK_MS = 500  # between two looks at what a limit holds back, while somebody waits for it
+
 
 @dataclass(frozen=True, slots=True)
 class Shift:
@@ -52,11 +54,13 @@ def next_move(
 ) -> Start | Wait:
     """`is_eager`: somebody waits until everything has landed; `is_proved`: it has, as far as the
     checkpoint knows; `look_ms`: how long until the source is looked at again."""
-    if is_eager and waiting.files:
+    if is_eager and waiting.is_held_back:
+        return Wait(monotonic_ms + max(1, min(look_ms, HELD_BACK_MS)))
+    if is_eager and waiting.is_any:
         return Start(ends_shift=True, why="something waits")
     if is_eager and not is_proved and not (waiting.unfinished or waiting.unreadable):
         return Start(ends_shift=True, why="nothing waits")
-    if waiting.size_bytes >= settings.round_bytes:
+    if waiting.size_bytes >= settings.round_bytes and not waiting.is_held_back:
         return Start(ends_shift=False, why="enough waits")
     is_over = wall_ms >= shift.end_ms + settings.grace_ms or monotonic_ms >= shift.over_ms
     if is_over:

@@ -58,7 +58,7 @@ from headgate.landing.stream_document import check_seat, fix_first_hour, open_st
 from headgate.landing.sweeper import sweep, sweep_removed
 from headgate.landing.watermarks import first_hour, marks_after, oldest_hour
 from headgate.periods import Period
-from headgate.sources import Plan, Source, Waiting
+from headgate.sources import KafkaSettings, Plan, Source, Waiting
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 
@@ -307,9 +307,9 @@ class ShardWork:
             self._report(over, self._waiting, is_last=self._assignment.is_draining)
             return now_ms + LOOK_MS
         waiting = self._waiting = self._source.look(checkpoint.positions)
-        if self._assignment.is_draining and (self._is_parting or not waiting.files):
+        if self._assignment.is_draining and (self._is_parting or not waiting.is_any):
             # Nobody looks after this: what is told now is what people see until somebody does.
-            self._report("waiting" if waiting.files else "idle", waiting, is_last=True)
+            self._report("waiting" if waiting.is_any else "idle", waiting, is_last=True)
             return now_ms  # the next holder goes on from here
         if stream.paused is not None:
             self._report(f"paused by {stream.paused.who}: {stream.paused.reason}", waiting)
@@ -334,14 +334,14 @@ class ShardWork:
             and is_proved(checkpoint, eager_ms, self._clock.store_ms()),
         )
         if not isinstance(move, Start):
-            self._report("waiting" if waiting.files else "idle", waiting)
+            self._report("waiting" if waiting.is_any else "idle", waiting)
             return move.until_ms
-        self._has_tried_marks |= self._lacks_marks and not waiting.files
+        self._has_tried_marks |= self._lacks_marks and not waiting.is_any
         check_seat(self._store, self._settings)  # another node's settings may have ended it
         plan = self._plan(checkpoint.positions)
         ends = self._shift.number if move.ends_shift else 0
         self._round = self._start(plan, base_of(checkpoint), ends, stream, discovered_ms)
-        doing = f"round of {len(plan.files):,} files" if plan.files else "commit without records"
+        doing = f"round of {plan.words}" if plan.has_input else "commit without records"
         self._report(f"{doing}: {move.why}", waiting)
         return now_ms
 
@@ -358,9 +358,9 @@ class ShardWork:
         replaces: Journal | None = None,
     ) -> Round:
         ticket = None
-        if plan.files:
+        if plan.has_input:
             marks = {one: self._mark(mark, stream) for one, mark in base.watermarks.items()}
-            wanted = ShardInput(self._label, plan.files, marks)
+            wanted = ShardInput(self._label, plan.files, marks, plan.spans)
             ticket = self._tools.jobs.submit(
                 self._shape(plan), wanted, self._assignment, is_alone=self._settings.shards == 1
             )
@@ -377,6 +377,8 @@ class ShardWork:
         settings = self._settings
         is_dead = plan.format == "dead"
         is_sure = self._is_clock_trusted(plan)
+        source = settings.source
+        kafka = source if isinstance(source, KafkaSettings) and not is_dead else None
         return Shape(
             settings.name,
             plan.reader,
@@ -387,6 +389,8 @@ class ShardWork:
             settings.record_bytes_max,
             # An arrival told by a wrong clock must not make dead letters of good records.
             settings.future_skew_ms if is_sure else 2**60,
+            "" if kafka is None else kafka.place,
+            () if kafka is None else kafka.land,
         )
 
     # Committing
@@ -509,7 +513,7 @@ class ShardWork:
             return None
         base = base_after(self._tenure.checkpoint, journal)
         plan = self._plan(base.positions)
-        if not plan.files:
+        if not plan.has_input:
             return None
         return self._start(plan, base, round_.ends, stream, round_.discovered_ms)
 
@@ -593,6 +597,8 @@ class ShardWork:
             self._remark,
             self._stumbles,
             self._lacks_marks and self._has_tried_marks,
+            waiting_records=waiting.records,
+            expires_ms=dict(waiting.expires_ms),
         )
         self._reporter.tell(report, is_last=is_last)
 

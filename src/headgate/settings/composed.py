@@ -8,11 +8,11 @@ from headgate.lake import LakeSettings
 from headgate.landing import StepSettings, StreamSettings
 from headgate.periods import FolderTemplate
 from headgate.settings import NodeDefaults, Settings, TableSettings, rules
-from headgate.settings.model import EventTimePart, File, SourcePart, StreamPart
-from headgate.sources import FilesSettings
+from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, StreamPart
+from headgate.sources import FilesSettings, KafkaSettings, SourceSettings
 
-_BY: Mapping[str, Literal["json", "regex", "column", "sql"]] = {
-    **{"json": "json", "regex": "regex", "column": "column", "sql": "sql"}
+_BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka"]] = {
+    **{"json": "json", "regex": "regex", "column": "column", "sql": "sql", "kafka": "kafka"}
 }
 
 
@@ -56,7 +56,29 @@ def _stream(name: str, one: StreamPart) -> StreamSettings:
     )
 
 
-def _source(one: SourcePart) -> FilesSettings:
+def _source(one: FilesPart | KafkaPart) -> SourceSettings:
+    return _kafka(one) if isinstance(one, KafkaPart) else _files(one)
+
+
+def _kafka(one: KafkaPart) -> KafkaSettings:
+    start_ms = rules.start_ms(one.start)
+    return KafkaSettings(
+        brokers=one.brokers,
+        topics=one.topics or ((one.topic,) if one.topic is not None else ()),
+        format=one.format,
+        start="time" if start_ms is not None else "end" if one.start == "end" else "beginning",
+        start_ms=start_ms,
+        out_of_range=one.out_of_range,
+        isolation=one.isolation,
+        options=one.options,
+        spark_options=one.spark_options,
+        land=tuple(dict.fromkeys(one.land)),
+        records_max=one.round_records,
+        records_per_s=one.records_per_second,
+    )
+
+
+def _files(one: FilesPart) -> FilesSettings:
     return FilesSettings(
         path=one.path,
         format=one.format,

@@ -32,6 +32,7 @@ def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
             for name, one in streams.items()
             for found in _bare_secrets(_mapping(one).get("steps"), ("streams", name, "steps"))
         ),
+        *(found for name, one in streams.items() for found in _kafka(name, _mapping(one))),
     ]
 
 
@@ -54,6 +55,7 @@ def _alike(streams: Mapping[str, Any]) -> Iterator[Problem]:
 def _taken_away(streams: Mapping[str, Any], folder: str) -> Iterator[Problem]:
     """Whether a stream removes files that another one certainly reads, too, perhaps later."""
     sources = {name: _mapping(_mapping(one).get("source")) for name, one in streams.items()}
+    sources = {name: one for name, one in sources.items() if one.get("kind") != "kafka"}
     for (name, one), (other, second) in combinations(sources.items(), 2):
         try:
             path, path2 = (absolute(str(each.get("path", "")), folder) for each in (one, second))
@@ -86,17 +88,37 @@ def _folder(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _event_time(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
     """Whether records of this format have what the event time is taken from."""
-    kind = _mapping(stream.get("source")).get("format", "json")
+    source = _mapping(stream.get("source"))
+    kind = source.get("format", "json")
+    is_kafka = source.get("kind") == "kafka"
+    if "kafka" in _mapping(stream.get("event_time")) and not is_kafka:
+        words = "only a source of kind kafka has it: use json, regex, column or sql"
+        yield Problem(("streams", name, "event_time", "kafka"), words)
     impossible = {
         "json": {"column": "json, regex or sql"},
         "text": {"column": "json, regex or sql"},
         "csv": {"json": "column, regex or sql"},
         "parquet": {"json": "column or sql", "regex": "column or sql"},
+        "binary": {"json": "kafka or sql", "regex": "kafka or sql", "column": "kafka or sql"},
     }
     for by, others in impossible.get(str(kind), {}).items():
         if by in _mapping(stream.get("event_time")):
-            words = f"has no meaning for {kind} files: use {others}"
+            words = f"has no meaning for {kind} {'records' if is_kafka else 'files'}: use {others}"
             yield Problem(("streams", name, "event_time", by), words)
+
+
+def _kafka(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
+    source = _mapping(stream.get("source"))
+    if source.get("kind") != "kafka":
+        return
+    at, land_as = ("streams", name, "source"), stream.get("land_as", "parquet")
+    for key in ("options", "spark_options"):
+        yield from _bare_secrets(source.get(key), (*at, key))
+    if source.get("land") and land_as != "parquet":
+        yield Problem((*at, "land"), f"is for parquet, and the stream lands as {land_as}")
+    if source.get("format") == "binary" and land_as != "parquet":
+        words = f"is landed as parquet only, and the stream lands as {land_as}"
+        yield Problem((*at, "format"), words)
 
 
 def _feed(name: str, table: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterator[Problem]:

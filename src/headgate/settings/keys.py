@@ -38,6 +38,6 @@ def _meant(schema: Schema, node: Schema) -> Iterator[Schema]:
     """A node with its references and alternatives followed."""
     if "$ref" in node:
         yield from _meant(schema, schema["$defs"][node["$ref"].rpartition("/")[2]])
-    for one in node.get("anyOf", ()):
+    for one in (*node.get("anyOf", ()), *node.get("oneOf", ())):
         yield from _meant(schema, one)
     yield node

@@ -13,9 +13,11 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainSerializer,
     Strict,
+    Tag,
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
@@ -30,7 +32,7 @@ from headgate.landing import LateRecords
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate
 from headgate.settings import TableKind, rules, units
 from headgate.settings.keys import Schema
-from headgate.settings.problems import quoted
+from headgate.settings.problems import Place, nearest, quoted
 from headgate.settings.secrecy import connect_server, unreferring
 from headgate.settings.wording import Error
 from headgate.store.names import check_namespace
@@ -165,6 +167,8 @@ Path = Annotated[
 Name = Annotated[Text, AfterValidator(checked(rules.stream_name))]
 Hour = Annotated[Text, AfterValidator(kept(rules.hour_ms))]
 Folder = Annotated[Text, AfterValidator(kept(FolderTemplate.parse))]
+Topic = Annotated[Text, AfterValidator(checked(rules.topic_name))]
+Start = Annotated[Text, AfterValidator(kept(rules.start_ms))]
 
 ConfText = Annotated[
     str,
@@ -198,11 +202,24 @@ class LakePart(Part):
     group: Shown = Field("", description="Of files and folders; none: as the system does.")
 
 
-class SourcePart(Part):
-    """Where the records of a stream come from."""
+SOURCE_KINDS = ("files", "kafka")
+
+
+def _known_kind(kind: object) -> object:
+    """Said here once: a source whose kind is not known is read as one of files."""
+    if isinstance(kind, str) and kind not in SOURCE_KINDS:
+        near = nearest(kind, SOURCE_KINDS)
+        raise refused(f"{quoted(kind)} is none of 'files' or 'kafka'; the nearest is {near!r}")
+    return kind
+
+
+class FilesPart(Part):
+    """A folder into which somebody drops files."""
 
     model_config = ConfigDict(title="source")
-    kind: Literal["files"] = Field(description="A folder into which somebody drops files.")
+    kind: Annotated[Literal["files"], BeforeValidator(_known_kind)] = Field(
+        description="A folder into which somebody drops files."
+    )
     path: Path = Field(description="The folder.")
     format: Literal["json", "csv", "text", "parquet"] = Field(
         "json", description="What is in the files; json, csv and text may be gzipped."
@@ -222,7 +239,7 @@ class SourcePart(Part):
     columns: tuple[Text, ...] = Field((), description="Names for csv files without a header line.")
 
     @model_validator(mode="after")
-    def _fits(self) -> "SourcePart":
+    def _fits(self) -> "FilesPart":
         if self.after_read == "move" and self.move_to is None:
             raise refused("is missing: `after_read: move` needs a folder", "move_to")
         if self.move_to is not None and self.after_read != "move":
@@ -236,8 +253,66 @@ class SourcePart(Part):
         return self
 
 
+class KafkaPart(Part):
+    """Topics of a Kafka cluster."""
+
+    model_config = ConfigDict(title="source of kind kafka")
+    kind: Literal["kafka"] = Field(description="Topics of a Kafka cluster.")
+    brokers: Text = Field(description="Where the cluster is: host:port, several with commas.")
+    topic: Topic | None = Field(None, description="The topic.")
+    topics: tuple[Topic, ...] = Field((), description="Several topics, instead of one.")
+    format: Literal["json", "text", "binary"] = Field(
+        "json", description="What the value of a record is."
+    )
+    start: Start = Field(
+        "beginning",
+        description="Where a stream begins: beginning, end, or a time like 2026-11-01T00:00Z.",
+    )
+    out_of_range: Literal["fail", "earliest", "latest"] = Field(
+        "fail", description="Where reading goes on if records expired before they were read."
+    )
+    isolation: Literal["read_committed", "read_uncommitted"] = Field(
+        "read_committed", description="Whether records of open and aborted transactions are read."
+    )
+    options: dict[Text, ConfText] = Field(
+        {}, description="Of the Kafka client, like security.protocol; a secret is a reference."
+    )
+    spark_options: dict[Text, ConfText] = Field(
+        {}, description="Of Spark's Kafka reader, in its own words, beside those it gets from here."
+    )
+    land: tuple[Literal["key", "headers", "timestamp"], ...] = Field(
+        (), description="What is landed beside the value; parquet only."
+    )
+    round_records: Annotated[Whole, Field(ge=1)] = Field(
+        10_000_000, description="No round reads more records than that."
+    )
+    records_per_second: Annotated[Whole, Field(ge=0)] = Field(
+        0, description="No more are read on average, per shard; 0: as many as there are."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "KafkaPart":
+        if (self.topic is None) == (not self.topics):
+            raise refused("needs `topic`, or `topics` for several, and not both", "topic")
+        if len({*self.topics}) < len(self.topics):
+            raise refused("a topic is there twice", "topics")
+        return self
+
+
+def _source_kind(value: object) -> str:
+    """Which of the parts it is; what says nothing is read as files, which then says what lacks."""
+    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    return "kafka" if kind == "kafka" else "files"
+
+
+SourcePart = Annotated[
+    Annotated[FilesPart, Tag("files")] | Annotated[KafkaPart, Tag("kafka")],
+    Discriminator(_source_kind),
+]
+
+
 class EventTimePart(Part):
-    """How the event time is taken from a record: exactly one of json, regex, column, sql."""
+    """How the event time is taken from a record: exactly one of json, regex, column, sql, kafka."""
 
     model_config = ConfigDict(title="event_time")
     json_path: Annotated[Text, AfterValidator(checked(rules.json_path))] | None = Field(
@@ -248,6 +323,9 @@ class EventTimePart(Part):
     )
     column: Text | None = Field(None, description="The name of a column.")
     sql: Text | None = Field(None, description="An expression of Spark SQL.")
+    kafka: Literal["timestamp"] | None = Field(
+        None, description="The time that Kafka keeps of the record."
+    )
     unit: Literal["ms", "s"] | None = Field(
         None, description="Of a number, since 1970 in UTC; ms if there is no `parse` either."
     )
@@ -260,7 +338,11 @@ class EventTimePart(Part):
         given = self.given
         if len(given) != 1:
             names = " and ".join(given) if given else "none of them"
-            raise refused(f"needs exactly one of json, regex, column and sql, and has {names}")
+            raise refused(
+                f"needs exactly one of json, regex, column, sql and kafka, and has {names}"
+            )
+        if self.kafka is not None and (self.unit is not None or self.parse is not None):
+            raise refused("the time that Kafka keeps needs neither `unit` nor `parse`")
         if self.unit is not None and self.parse is not None:
             raise refused("has `unit` and `parse`: a number has a unit, a text a pattern; keep one")
         return self
@@ -272,6 +354,7 @@ class EventTimePart(Part):
             "regex": self.regex,
             "column": self.column,
             "sql": self.sql,
+            "kafka": self.kafka,
         }
         return {key: text for key, text in every.items() if text is not None}
 
@@ -415,13 +498,18 @@ class File(Part):
     )
 
 
+def _place(place: Place) -> Place:
+    """As it was typed: without the name of the part that a source was taken for."""
+    return place[:3] + place[4:] if len(place) > 3 and place[2] == "source" else place
+
+
 def judged(tree: Mapping[str, Any], folder: str) -> File | list[Error]:
     """The file, or everything that is wrong with it."""
     try:
         return File.model_validate(tree, context={FOLDER: folder})
     except ValidationError as error:
         return [
-            Error(one["type"], one["loc"], one["input"], one.get("ctx", {}))
+            Error(one["type"], _place(one["loc"]), one["input"], one.get("ctx", {}))
             for one in error.errors(include_url=False)
         ]
 

@@ -10,6 +10,7 @@ from headgate.landing import StreamSettings
 from headgate.settings import Settings
 from headgate.settings.problems import shown
 from headgate.settings.rules import is_inside
+from headgate.sources import FilesSettings, KafkaSettings
 from headgate.store import url as store_url
 
 
@@ -33,7 +34,8 @@ def _whole(settings: Settings) -> Iterator[str]:
         if is_inside(url.path, settings.lake.root):
             yield "store: is inside the lake; whoever cleans the lake may lose it"
         for name, stream in settings.streams.items():
-            if is_inside(url.path, stream.source.path):
+            source = stream.source
+            if isinstance(source, FilesSettings) and is_inside(url.path, source.path):
                 yield f"store: is inside the folder that {_place(name)} reads; its files would land"
 
 
@@ -47,6 +49,8 @@ def _stream(stream: StreamSettings) -> Iterator[str]:
         )
     elif "day" not in rolls_up:
         yield f"{at}.folder: hours have a folder over all streams and days have none: no day flags"
+    if isinstance(stream.source, KafkaSettings):
+        return
     lanes, shards = stream.source.lanes, stream.shards
     if shards > lanes:
         yield (
@@ -57,6 +61,8 @@ def _stream(stream: StreamSettings) -> Iterator[str]:
 
 def _against_the_lake(stream: StreamSettings, lake: str) -> Iterator[str]:
     at = f"{_place(stream.name)}.source"
+    if not isinstance(stream.source, FilesSettings):
+        return
     if is_inside(stream.source.path, lake):
         yield f"{at}.path: is inside the lake, where files are taken for landed ones"
     elif is_inside(lake, stream.source.path):
@@ -67,6 +73,8 @@ def _against_the_lake(stream: StreamSettings, lake: str) -> Iterator[str]:
 
 def _pair(one: StreamSettings, other: StreamSettings) -> Iterator[str]:
     first, second = one.source, other.source
+    if not (isinstance(first, FilesSettings) and isinstance(second, FilesSettings)):
+        return
     if not (is_inside(first.path, second.path) or is_inside(second.path, first.path)):
         return
     is_taking = {first.after_read, second.after_read} != {"keep"}

@@ -7,6 +7,7 @@ is only strange in `remarks`.
 import os
 import re
 import unicodedata
+from datetime import UTC, datetime
 from typing import Final
 
 from headgate.errors import Invalid
@@ -20,6 +21,7 @@ STREAM_NAME_MAX: Final = 64
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _STEP = re.compile(r"\.([^\W\d][\w-]*)|\['([^'\\]+)'\]")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's own rule
 _MODE = re.compile(r"(?:0o)?0?([0-7]{3})")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # As Spark's to_timestamp takes them; it refuses all other letters.
@@ -130,3 +132,23 @@ def hour_ms(text: str) -> int:
     if period.kind != "hour":
         raise Invalid(f"{text!r} is a day: write its hour, like {text}T00")
     return period.start_ms
+
+
+def topic_name(text: str) -> str:
+    if not _TOPIC.fullmatch(text) or text in (".", ".."):
+        raise Invalid(f"{text!r} is no name of a topic: letters, digits, dot, dash, underscore")
+    return text
+
+
+def start_ms(text: str) -> int | None:
+    """Of a wall time, like 2026-11-01T00:00Z; None of the words. Raises Invalid."""
+    if text in ("beginning", "end"):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Invalid(
+            f"{text!r} is neither beginning nor end, nor a time like 2026-11-01T00:00Z"
+        ) from error
+    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return int(found.timestamp() * 1000)

@@ -72,7 +72,12 @@ def unreferring(text: str) -> str:
 
 def resolved_conf(spark: SparkSettings) -> dict[str, str]:
     """For Spark and for nobody else. Raises Invalid, naming the reference that names nothing."""
-    return {key: _resolved(value) for key, value in spark.conf.items()}
+    return resolved_values(spark.conf)
+
+
+def resolved_values(options: Mapping[str, str]) -> dict[str, str]:
+    """With every secret; for a client library and for nobody else. Raises Invalid."""
+    return {key: _resolved(value) for key, value in options.items()}
 
 
 def resolved(spark: SparkSettings) -> SparkSettings:

@@ -9,6 +9,7 @@ import grp
 import os
 import shlex
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from headgate.errors import Invalid
@@ -16,6 +17,7 @@ from headgate.references import is_reference, resolve
 from headgate.settings import Settings
 from headgate.settings.problems import Place, Problem, shown
 from headgate.settings.rules import is_inside
+from headgate.sources import FilesSettings, KafkaSettings
 from headgate.store import registry
 from headgate.store import url as store_url
 
@@ -23,9 +25,12 @@ from headgate.store import url as store_url
 def obstacles(settings: Settings) -> list[Problem]:
     found = [*_no_store(settings.store), *_no_folder(("lake",), settings.lake.root)]
     for name, stream in settings.streams.items():
-        at = ("streams", name, "source")
-        found += _no_folder((*at, "path"), stream.source.path)
-        found += _no_folder((*at, "move_to"), stream.source.move_to)
+        at, source = ("streams", name, "source"), stream.source
+        if isinstance(source, KafkaSettings):
+            found += _no_client((*at, "kind"))
+            continue
+        found += _no_folder((*at, "path"), source.path)
+        found += _no_folder((*at, "move_to"), source.move_to)
     return found
 
 
@@ -41,6 +46,12 @@ def _no_store(text: str) -> Iterator[Problem]:
         )
 
 
+def _no_client(at: Place) -> Iterator[Problem]:
+    if find_spec("confluent_kafka") is None:
+        words = "the Kafka client is not installed here; next: pip install 'headgate[kafka]'"
+        yield Problem(at, words)
+
+
 def _no_folder(at: Place, folder: str) -> Iterator[Problem]:
     """Above a folder that is still to be made there may be a file, too."""
     if not folder:
@@ -53,10 +64,14 @@ def _no_folder(at: Place, folder: str) -> Iterator[Problem]:
 def surroundings(settings: Settings) -> list[str]:
     found = [*_store(settings.store), *_lake(settings)]
     for name, stream in settings.streams.items():
-        at = shown(("streams", name, "source"))
-        found += _folder(f"{at}.path", stream.source.path, os.R_OK | os.X_OK)
-        if stream.source.move_to:
-            found += _folder(f"{at}.move_to", stream.source.move_to, os.W_OK | os.X_OK)
+        at, source = shown(("streams", name, "source")), stream.source
+        if isinstance(source, KafkaSettings):
+            for key, value in (*source.options.items(), *source.spark_options.items()):
+                found += _reference(f"{at}.{key}", value)
+            continue
+        found += _folder(f"{at}.path", source.path, os.R_OK | os.X_OK)
+        if source.move_to:
+            found += _folder(f"{at}.move_to", source.move_to, os.W_OK | os.X_OK)
     found += _same_by_links(settings)
     for key, value in settings.spark.conf.items():
         found += _reference(shown(("spark", "conf", key)), value)
@@ -97,6 +112,8 @@ def _same_by_links(settings: Settings) -> Iterator[str]:
     """The lake and a source that meet only once symbolic links are followed."""
     lake = settings.lake.root
     for name, stream in settings.streams.items():
+        if not isinstance(stream.source, FilesSettings):
+            continue
         path = stream.source.path
         if is_inside(path, lake) or is_inside(lake, path):
             continue  # said by its name already

@@ -9,11 +9,12 @@ holder of one shard: what it writes carries that epoch. Every kind of source pas
 (`headgate.testing.SourceContract`), whose tests carry the numbers below.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from headgate.engine import InputFile, Tally
+from headgate.engine import InputFile, InputSpan, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,42 @@ class FilesSettings:
     move_to: str = ""  # absolute
     columns: tuple[str, ...] = ()  # of csv without a header line; none: the first line says them
     prefix: str = "lane"  # of the names of its source partitions
+
+    @property
+    def words(self) -> str:
+        """Where it is, for people."""
+        return self.path
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """Topics of a Kafka cluster."""
+
+    brokers: str  # host:port, with commas
+    topics: tuple[str, ...]
+    format: Literal["json", "text", "binary"] = "json"  # of the value
+    start: Literal["beginning", "end", "time"] = "beginning"
+    start_ms: int | None = None  # of `time`
+    out_of_range: Literal["fail", "earliest", "latest"] = "fail"
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    options: Mapping[str, str] = field(default_factory=dict)  # of the client; secrets by reference
+    spark_options: Mapping[str, str] = field(default_factory=dict)  # of Spark's Kafka client
+    land: tuple[Literal["key", "headers", "timestamp"], ...] = ()  # beside the value
+    records_max: int = 10_000_000  # of one round
+    records_per_s: int = 0  # 0: as fast as it goes
+
+    @property
+    def words(self) -> str:
+        return f"kafka {self.brokers} {', '.join(self.topics)}"
+
+    @property
+    def place(self) -> str:
+        """The same for streams that are read from one cluster in one way; no secret is in it."""
+        told = (self.brokers, sorted(self.options.items()), sorted(self.spark_options.items()))
+        return hashlib.sha256(repr((*told, self.isolation)).encode()).hexdigest()[:16]
+
+
+SourceSettings = FilesSettings | KafkaSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +97,14 @@ class Waiting:
     unfinished: int = 0  # still being written, or too young
     unreadable: int = 0  # complete, and yet not to be read: a person must look
     why: str = ""  # of the first that is unreadable, with what to do
+    records: int = 0  # of a log, with its holes
+    expires_ms: Mapping[str, int] = field(default_factory=dict)  # by source partition: when the
+    # next record to read will be gone at the source
+    is_held_back: bool = False  # by a limit of the settings, for now
+
+    @property
+    def is_any(self) -> bool:
+        return self.files > 0 or self.records > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +119,23 @@ class Plan:
     gaps: tuple[Gap, ...]
     ends_ms: Mapping[str, int]  # partitions that this plan reads to the end, and when that was seen
     has_more: bool  # something waits behind this plan
+    spans: tuple[InputSpan, ...] = ()  # of a log, instead of files
 
     @property
     def is_empty(self) -> bool:
         return not self.ranges
+
+    @property
+    def has_input(self) -> bool:
+        """Something is to be read; else only positions move."""
+        return bool(self.files or self.spans)
+
+    @property
+    def words(self) -> str:
+        """What is read, for people."""
+        if self.spans:
+            return f"{sum(one.next - one.first for one in self.spans):,} offsets"
+        return f"{len(self.files):,} files" if self.files else "no records"
 
 
 class Source(Protocol):
@@ -115,7 +173,7 @@ class Source(Protocol):
         """After the read, before the intent. Raises Conflict (plan again), Unavailable."""
 
     def reconcile(self, plan: Plan, tallies: Sequence[Tally]) -> None:
-        """Pure. Raises Corrupt: what was read is not what was planned."""
+        """Raises Corrupt: what was read is not what was planned; Unavailable."""
 
     def settle(self, positions: Mapping[str, str]) -> None:
         """What lies before these positions is in the lake: do with it what the settings say. Raises

@@ -14,15 +14,16 @@ Value = TypeVar("Value")
 
 
 class JoinedSource:
-    """`headgate.sources.Source`. Their source partitions have different names."""
+    """`headgate.sources.Source`. Their source partitions have different names: those of `letters`
+    are known without asking anybody, and all others belong to `own`."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources = sources
-        self._owners = {name: one for one in sources for name in one.partitions()}
+    def __init__(self, own: Source, letters: Source) -> None:
+        self._own_source = own
+        self._sources = (own, letters)
+        self._owners = dict.fromkeys(letters.partitions(), letters)
 
     def partitions(self) -> tuple[str, ...]:
-        self._owners = {name: one for one in self._sources for name in one.partitions()}
-        return tuple(self._owners)
+        return (*self._own_source.partitions(), *self._owners)
 
     def look(self, positions: Mapping[str, str]) -> Waiting:
         looks = [one.look(self._own(one, positions)) for one in self._sources]
@@ -34,6 +35,9 @@ class JoinedSource:
             sum(look.unfinished for look in looks),
             sum(look.unreadable for look in looks),
             next((look.why for look in looks if look.why), ""),
+            sum(look.records for look in looks),
+            {name: ms for look in looks for name, ms in look.expires_ms.items()},
+            any(look.is_held_back for look in looks),
         )
 
     def plan(
@@ -73,5 +77,7 @@ class JoinedSource:
 
     def _own(self, source: Source, by_partition: Mapping[str, Value]) -> dict[str, Value]:
         return {
-            name: value for name, value in by_partition.items() if self._owners.get(name) is source
+            name: value
+            for name, value in by_partition.items()
+            if self._owners.get(name, self._own_source) is source
         }

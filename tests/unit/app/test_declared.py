@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 import headgate
-from headgate import App, Files, Invalid, Stream, Table
+from headgate import App, Files, Invalid, Kafka, Stream, Table
 from headgate.settings.keys import every_key
 from headgate.settings.model import schema
+from headgate.sources import FilesSettings
 
 
 def orders(**options: Any) -> Stream:
@@ -26,6 +27,7 @@ def test_options_are_keyword_arguments_with_the_words_of_the_settings() -> None:
 
     found = app.settings.streams["orders"]
     assert (found.shift_ms, found.shards, found.nodes) == (60_000, 2, ("big",))
+    assert isinstance(found.source, FilesSettings)
     assert (found.source.path, found.source.lanes) == ("/in", 4)
     assert (found.source.min_age_ms, found.source.columns) == (10_000, ("id", "at"))
     assert found.grace_ms == 30_000  # left out: the default
@@ -33,7 +35,11 @@ def test_options_are_keyword_arguments_with_the_words_of_the_settings() -> None:
 
 @pytest.mark.parametrize(
     ("declaration", "title", "others"),
-    [(Files, "source", {"kind"}), (Stream, "stream", set())],
+    [
+        (Files, "source", {"kind"}),
+        (Kafka, "source of kind kafka", {"kind"}),
+        (Stream, "stream", set()),
+    ],
 )
 def test_every_key_of_the_settings_has_its_argument(
     declaration: Any, title: str, others: set[str]
@@ -95,7 +101,7 @@ def test_a_path_may_have_any_letter() -> None:
 
     app.add(Stream("orders", Files("/in/📦 注文"), "$.at"))
 
-    assert app.settings.streams["orders"].source.path == "/in/📦 注文"
+    assert app.settings.streams["orders"].source.words == "/in/📦 注文"
 
 
 def test_a_table_is_added_behind_its_stream() -> None:

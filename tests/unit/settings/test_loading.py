@@ -12,6 +12,7 @@ from headgate.settings.example import EXAMPLE
 from headgate.settings.loading import judge
 from headgate.settings.parsed import parse
 from headgate.settings.problems import Problem, shown
+from headgate.sources import FilesSettings
 
 FULL = """\
 namespace: demo
@@ -86,6 +87,7 @@ def test_the_settings_of_the_whole_file_are_put_together() -> None:
     assert (found.namespace, found.store) == ("demo", "file:/srv/app/state")
     assert found.lake.root == "/srv/app/lake"
     one = found.streams["orders"]
+    assert isinstance(one.source, FilesSettings)
     assert (one.source.path, one.source.format) == ("/srv/app/incoming", "json")
     assert one.event_time == EventTime("json", "$.at", "ms")
     assert (one.shift_ms, one.grace_ms) == (300_000, 30_000)
@@ -128,6 +130,7 @@ def test_every_key_reaches_its_value() -> None:
 
     assert (found.lake.file_mode, found.lake.group) == (0o640, "data")
     assert (one.is_merged, one.target_bytes) == (True, 64_000_000)
+    assert isinstance(one.source, FilesSettings)
     assert (one.source.lanes, one.source.min_age_ms, one.source.move_to) == (
         *(4, 10_000, "/srv/app/done"),
     )
@@ -369,7 +372,7 @@ def test_two_streams_of_one_folder_of_which_one_takes_files_away_are_refused(
         ("{kind: files, path: x, after_read: move, move_to: x/done}", "read again"),
         ("{kind: files, path: x, columns: [a]}", "json files have no columns"),
         ("{kind: files, path: x, format: dead}", "is none of"),
-        ("{kind: kafka, path: x}", "is none of 'files'"),
+        ("{kind: kafkaa, path: x}", "is none of 'files' or 'kafka'; the nearest is 'kafka'"),
         ("{kind: files, path: x, lanes: 0}", "at least 1"),
         ("{kind: files, path: x, include: '*.json'}", "needs a list"),
     ],
@@ -381,7 +384,7 @@ def test_a_source_that_cannot_be_is_refused(source: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("event_time", "said"),
     [
-        ("{}", "exactly one of json, regex, column and sql, and has none"),
+        ("{}", "exactly one of json, regex, column, sql and kafka, and has none"),
         ("{unit: ms}", "exactly one of"),
         ("{json: $.a, sql: x}", "has json and sql"),
         ("{json: $.a, unit: s, parse: iso}", "`unit` and `parse`"),

@@ -110,7 +110,7 @@ def check(settings: SparkSettings) -> None:
             )
 
 
-def start(settings: SparkSettings, needs: tuple[str, ...] = ()) -> tuple[SparkSession, bool]:
+def start(settings: SparkSettings) -> tuple[SparkSession, bool]:
     """A session, and whether it was started here. Raises Unavailable."""
     sql = {**_DEFAULTS, **settings.conf, **FIXED}
     if not settings.remote:
@@ -123,7 +123,7 @@ def start(settings: SparkSettings, needs: tuple[str, ...] = ()) -> tuple[SparkSe
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers start with another Python
     where = "the Connect server" if settings.remote else settings.master  # its URL may have a token
     try:
-        session = _connected(settings, sql) if settings.remote else _driven(settings, sql, needs)
+        session = _connected(settings, sql) if settings.remote else _driven(settings, sql)
     except PySparkImportError as error:
         raise Unavailable(
             f"Spark Connect needs Python packages that are missing: {short_cause(str(error))}; "
@@ -140,9 +140,7 @@ def start(settings: SparkSettings, needs: tuple[str, ...] = ()) -> tuple[SparkSe
     return session, True
 
 
-def _driven(
-    settings: SparkSettings, sql: Mapping[str, str], needs: tuple[str, ...]
-) -> SparkSession:
+def _driven(settings: SparkSettings, sql: Mapping[str, str]) -> SparkSession:
     """By a driver of our own."""
     at_start = quieted({**_DEFAULTS_AT_START, **sql})
     if _LEVEL not in at_start:
@@ -150,7 +148,7 @@ def _driven(
             PySparkLogger.getLogger(talker).setLevel(logging.CRITICAL + 1)
     if settings.master.startswith("local"):
         at_start.setdefault("spark.driver.memory", _DRIVER_MEMORY)
-    jars = coordinates(pyspark.__version__, needs, settings.packages)
+    jars = coordinates(pyspark.__version__, settings.needs, settings.packages)
     if jars:
         at_start["spark.jars.packages"] = ",".join(jars)
     builder = SparkSession.builder.master(settings.master)
