@@ -476,6 +476,24 @@ def test_a_certificate_that_nobody_here_froze_stops_only_its_stream() -> None:
     assert world.lake.files()[archived] == b"{}"
 
 
+def test_kf14_hours_before_one_in_trouble_get_their_flags() -> None:
+    """A stream that catches up closes many hours at once: one of them must not hold the rest."""
+    world = world_of()
+    world.land("orders", hour(16))
+    lost = record_path("orders", 0, 2)
+    raw = world.lake.files()[lost]
+    delete(world, lost)
+    world.reach("orders", hour(18))
+    run(world)
+    assert hours_of(world) == [f"2027-01-15/{one}" for one in (13, 14, 15)]
+    assert lost in world.root().troubles["orders"]
+
+    world.lake.put(lost, raw)
+    run(world)
+    assert hours_of(world) == [f"2027-01-15/{one}" for one in range(13, 18)]
+    assert world.root().troubles == {}
+
+
 def test_a_root_is_one_task_that_is_never_done() -> None:
     world = world_of()
     feed = RootFeed(world.settings)
