@@ -404,12 +404,17 @@ class RootWork:
         """The next level, after the fact of the one below it, in the same pass."""
         due = (next_hours if kind == "hour" else next_days)(self._tenure.document)
         flags: list[Flags] = []
-        with self._noted(f"/{kind}"):
-            for parent in due:  # what was found before a trouble counts
+        found: list[Parent] = []
+        is_stopped = False
+        for parent in due:
+            if is_stopped and not parent.is_again:
+                continue  # the frontier goes over no trouble; what was withdrawn lies behind it
+            with self._noted(f"/{kind}"):
                 flags += [self._parent(parent)]
+                found += [parent]
+            is_stopped |= parent not in found
         if not flags:
             return False
-        found = due[: len(flags)]
         ends = [parent.period.end_ms for parent in found if not parent.is_again]
         frontier_ms = max(ends, default=None)
         journal = RootJournal(

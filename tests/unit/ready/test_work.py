@@ -494,6 +494,27 @@ def test_kf14_hours_before_one_in_trouble_get_their_flags() -> None:
     assert world.root().troubles == {}
 
 
+def test_inv6_a_withdrawn_hour_over_all_streams_comes_back_beside_one_in_trouble() -> None:
+    world = world_of()
+    world.reach("orders", hour(15))
+    run(world)
+    strange = f"2027-01-15/15/{FLAG}"
+    world.lake.put(strange, b"?")
+    world.reach("orders", hour(17))
+    run(world)
+    wish_withdrawn(world, "orders", 13)
+    run(world)
+    assert f"2027-01-15/13/{FLAG}" in world.flags()
+    assert world.root().reopened == {}
+    assert strange in world.root().troubles["/hour"]
+    assert world.root().hours_ms == hour(15).start_ms
+
+    delete(world, strange)
+    run(world)
+    assert world.root().hours_ms == hour(17).start_ms
+    assert (world.root().troubles, world.faults()) == ({}, [])
+
+
 def test_a_root_is_one_task_that_is_never_done() -> None:
     world = world_of()
     feed = RootFeed(world.settings)
