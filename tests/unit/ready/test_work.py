@@ -394,6 +394,33 @@ def test_a_withdrawn_hour_of_a_stream_that_this_node_does_not_know_is_told() -> 
     assert (world.root().reopened, world.root().troubles) == ({}, {})
 
 
+@pytest.mark.parametrize("content", [b"?", None])
+def test_inv6_a_withdrawn_hour_whose_file_was_changed_is_not_vouched_for_again(
+    content: bytes | None,
+) -> None:
+    world = world_of()
+    world.reach("orders", hour(14))
+    run(world)
+    (path,) = [file.path for file in world.certificate("orders", hour(13)).files]
+    hold(world, "orders", 13)
+    wish_withdrawn(world, "orders", 13)
+    run(world)
+    raw = world.lake.files()[path]
+    delete(world, path)
+    if content is not None:
+        world.lake.put(path, content)
+    let_go(world, "orders", 13)
+    run(world)
+    (place,) = [one for one in world.root().reopened if "/" in one]
+    assert path in world.root().troubles[place]
+    assert hours_of(world) == []
+
+    world.lake.put(path, raw)
+    run(world)
+    assert (world.root().reopened, world.root().troubles) == ({}, {})
+    assert world.certificate("orders", hour(13)).generation == 2
+
+
 def test_inv3_an_older_holder_stops() -> None:
     world = world_of()
     old = Process(world)
