@@ -267,7 +267,7 @@ class App:
         return self._decide(table, lambda remedies, by: remedies.halt(table, by), reason, who)
 
     def resume_table(self, table: str, reason: str, who: str = "") -> TableStatus:
-        """A halted one goes on, as it is now."""
+        """A halted one goes on; if it stopped at a batch, with the table as it is now."""
         return self._decide(table, lambda remedies, by: remedies.resume(table, by), reason, who)
 
     def retry_table(self, table: str, reason: str, who: str = "") -> TableStatus:

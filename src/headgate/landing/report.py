@@ -75,7 +75,7 @@ class Reporter:
             else:
                 self._store.replace(self._name, body, found.version)
         except (Conflict, Unavailable, OutcomeUnknown, Corrupt):
-            return  # for people only: the next one comes
+            self._last = None  # for people only: told again with the next look, the same or not
 
 
 def words_of(counts: Mapping[str, int]) -> str:
