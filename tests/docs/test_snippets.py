@@ -2,7 +2,8 @@
 
 ```python   is run as a program. `# prints: …` at the end of a line says what is printed.
 ```console  lines with `$` are run by a shell; what follows must come out, `…` is anything. A here
-            document goes on to its END. A last line `[exit 1]` says how the command ends; without it, it ends with 0.
+            document goes on to its END. A last line `[exit 1]` says how the command ends; without
+            it, it ends with 0.
 ```text     and other kinds are only shown.
 """
 

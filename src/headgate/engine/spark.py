@@ -105,7 +105,8 @@ class SparkEngine:
             judged = _judged(shape, reader.frame(session, job), self._has_quick)
             rows = _laid_out(job, judged, size_bytes, self._cores(session))
             _write(job, rows, f"{self._root}/{job.folder}")
-            return _counted(session, job, rows.schema, self._root, self._has_quick)
+            staged = _counted(session, job, rows.schema, self._root, self._has_quick)
+            return _parted(job, staged, self._root)
 
     def close(self) -> None:
         with self._alone:
@@ -245,6 +246,29 @@ def _counted(
             "counted; next: try again"
         )
     return Staged(staged, tallies)
+
+
+def _parted(job: Job, staged: Staged, root: str) -> Staged:
+    """What was written together, each shard's in its own folder if it has one. Raises JobFailed."""
+    homes = {one.label: one.folder for one in job.inputs if one.folder}
+    for label in {file.label for file in staged.files}.intersection(homes):
+        home = f"{root}/{homes[label]}"
+        try:
+            os.makedirs(os.path.dirname(home), exist_ok=True)
+            os.rename(f"{root}/{job.folder}/shard={label}", home)
+        except OSError as error:  # swept, by who holds the first of these shards by now
+            raise JobFailed(f"{home}: what was staged did not get there: {error}") from error
+    files = tuple(
+        replace(file, path=f"{homes[file.label]}{file.path.removeprefix(_together(job, file))}")
+        if file.label in homes
+        else file
+        for file in staged.files
+    )
+    return replace(staged, files=files)
+
+
+def _together(job: Job, file: StagedFile) -> str:
+    return f"{job.folder}/shard={file.label}"
 
 
 def _tallied(

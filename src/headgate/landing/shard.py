@@ -361,9 +361,9 @@ class ShardWork:
         if plan.has_input:
             marks = {one: self._mark(mark, stream) for one, mark in base.watermarks.items()}
             wanted = ShardInput(self._label, plan.files, marks, plan.spans)
-            ticket = self._tools.jobs.submit(
-                self._shape(plan), wanted, self._assignment, is_alone=self._settings.shards == 1
-            )
+            shape = self._shape(plan)
+            is_alone = self._settings.shards == 1 and not shape.is_shared
+            ticket = self._tools.jobs.submit(shape, wanted, self._assignment, is_alone=is_alone)
         return Round(plan, base, ends, ticket, stream, discovered_ms, replaces)
 
     def _mark(self, mark_ms: int | None, stream: StreamDocument) -> int:
