@@ -76,7 +76,7 @@ class LandingRun:
 
         signals = Signals()
         poll = polling(signals)
-        lands = ", ".join(self._settings.streams)
+        lands = ", ".join((*self._settings.streams, *self._settings.templates))
         with signals, self._bar:
             bar = self._bar.add_task("landing", total=None, visible=until is not None)
             result = App(settings=self._settings).run(

@@ -47,10 +47,11 @@ def polling(signals: Signals) -> Callable[[Joined], None]:
 
     def poll(joined: Joined) -> None:
         nonlocal is_told
-        if signals.is_asked and not is_told:
-            is_told = True
-            tell_the_drain(joined)
-            joined.node.drain()
+        if signals.is_asked:
+            if not is_told:
+                is_told = True
+                tell_the_drain(joined)
+            joined.node.drain()  # also one that was started since, with new topics
 
     return poll
 

@@ -85,6 +85,12 @@ class KafkaCluster:
                 "source.options in the settings"
             ) from error
 
+    def names(self) -> list[str]:
+        try:
+            return list(self._admin.list_topics(timeout=_s(CALL_MS)).topics)
+        except KafkaException as error:
+            raise self._unavailable("topics cannot be asked for", error) from error
+
     def topics(self, names: Collection[str]) -> Mapping[str, Topic]:
         asked = self._admin.describe_topics(TopicCollection([*names]), request_timeout=_s(CALL_MS))
         return {name: self._topic(name, future) for name, future in asked.items()}
