@@ -83,7 +83,7 @@ def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
             (
                 console.printable(shard.name),
                 shard.condition,
-                console.printable(shard.node or "-"),
+                console.printable(_holder(shard)),
                 waiting(shard.lag),
                 shown_moment(shard.watermark_ms),
                 _ago(shard.committed_ms, at_ms),
@@ -94,6 +94,10 @@ def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
         ),
         frozenset({"commits"}),
     )
+
+
+def _holder(shard: ShardStatus) -> str:
+    return f"{shard.node}, silent" if shard.is_silent else shard.node or "-"
 
 
 def _partitions(shards: Sequence[ShardStatus]) -> Rows:

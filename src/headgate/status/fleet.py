@@ -5,6 +5,9 @@ it is the nodes who close it. Documents are read before sessions, so that every 
 a member has its name; who came and went in between shows as free.
 
 Ages count from what a holder's wall clock said; the store's clock says what time it is.
+
+A node that was killed says nothing. Its session lasts for the rest of its term; once it missed a
+renewal it is silent: it seems to be gone, and what it holds is free when its session ends.
 """
 
 from collections import Counter
@@ -14,7 +17,7 @@ from dataclasses import asdict, dataclass
 from headgate.ambient import Ambient
 from headgate.cluster import session as sessions
 from headgate.cluster.picture import Picture, condition, read_picture
-from headgate.cluster.session import Seen
+from headgate.cluster.session import LEFT_MIN, TERM_MS, TERM_MS_MAX, Seen
 from headgate.cluster.store_clock import StoreClock
 from headgate.cluster.tasks import KeptTask, shown
 from headgate.errors import Corrupt
@@ -48,6 +51,17 @@ class MemberStatus:
     is_draining: bool
     is_leader: bool
     left_ms: int  # until its session may be closed; negative: overdue since then
+    term_ms: int = TERM_MS
+
+    @property
+    def silent_ms(self) -> int:
+        """Since its last renewal."""
+        return max(0, self.term_ms - self.left_ms)
+
+    @property
+    def is_silent(self) -> bool:
+        """It missed a renewal: it seems to be gone."""
+        return self.left_ms < LEFT_MIN * self.term_ms
 
     @property
     def is_overdue(self) -> bool:
@@ -85,6 +99,8 @@ class TaskStatus:
     is_known: bool  # no node is there, or one of them can do this kind
     error: TaskError | None
     set_aside: TaskError | None
+    is_silent: bool = False  # whoever holds it missed a renewal, and seems to be gone
+    left_ms: int | None = None  # until its holder's session may be closed, if that is live
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +166,11 @@ def read_status(store: DocumentStore, ambient: Ambient) -> ClusterStatus:
     return compose(picture, live, damaged, at_ms, clock_off_ms)
 
 
+def read_members(store: DocumentStore, at_ms: int) -> tuple[MemberStatus, ...]:
+    """By number, at this moment of the store's clock. Raises Unavailable."""
+    return tuple(_member(seen, "", at_ms) for seen in _read_sessions(store, []))
+
+
 def compose(
     picture: Picture,
     live: Sequence[Seen],
@@ -194,7 +215,10 @@ def compose(
 
 def as_json(status: ClusterStatus, release: Callable[[TaskStatus], str]) -> JsonObject:
     """Every field, for programs; `release` names the command that releases a task."""
-    members = [asdict(member) | {"is_overdue": member.is_overdue} for member in status.members]
+    members = [
+        asdict(member) | {"is_overdue": member.is_overdue, "is_silent": member.is_silent}
+        for member in status.members
+    ]
     tasks = [
         asdict(task) | {"next": None if task.set_aside is None else release(task)}
         for task in status.tasks
@@ -250,6 +274,7 @@ def _member(seen: Seen, leading: str, at_ms: int) -> MemberStatus:
         is_draining=said.is_draining,
         is_leader=seen.id == leading,
         left_ms=said.expire - at_ms,
+        term_ms=min(said.term_ms, TERM_MS_MAX),
     )
 
 
@@ -262,6 +287,7 @@ def _task(
 ) -> TaskStatus:
     task = kept.value
     is_now = condition(task, frozenset(member.session for member in members))
+    holder = next((member for member in members if member.session == task.holder), None)
     able = [member for member in members if member.is_able]
     is_known = not able or any(member.knows(task.kind) for member in able)
     is_wanted = not task.labels or any(set(member.labels) & set(task.labels) for member in able)
@@ -287,6 +313,8 @@ def _task(
         is_known=is_known,
         error=errors[0],
         set_aside=errors[1],
+        is_silent=holder is not None and holder.is_silent,
+        left_ms=None if holder is None else holder.left_ms,
     )
 
 
@@ -324,6 +352,12 @@ def _warnings(
                 f"node {member.node}, number {member.number}, is overdue by "
                 f"{shown_ms(-member.left_ms)}: it was killed, is paused, or cannot reach the "
                 "store; another node closes its session and takes over its tasks"
+            )
+        elif member.is_silent:
+            found.append(
+                f"node {member.node}, number {member.number}, seems to be gone: nothing was heard "
+                f"of it for {shown_ms(member.silent_ms)}; its session ends in about "
+                f"{shown_ms(member.left_ms)}, and another node takes over its tasks then"
             )
     if is_anybody_able and leader is None:
         found.append(

@@ -76,6 +76,8 @@ class ShardStatus:
     committed_ms: int | None  # wall time of the last commit
     journal: int | None  # the number of a commit that is not finished
     partitions: tuple[PartitionStatus, ...]
+    is_silent: bool = False  # its holder missed a renewal, and seems to be gone
+    free_ms: int | None = None  # then: the wall time when that session ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +296,8 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         for name, position in checkpoint.positions.items()
     )
     task, report = facts.task, facts.report
+    is_silent = task is not None and task.condition == "in progress" and task.is_silent
+    left_ms = task.left_ms if task is not None and is_silent else None
     return ShardStatus(
         name=facts.name,
         stream=stream,
@@ -312,6 +316,8 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         committed_ms=checkpoint.committed_ms or None,
         journal=None if journal is None else journal.number,
         partitions=partitions,
+        is_silent=is_silent,
+        free_ms=None if left_ms is None else at_ms + left_ms,
     )
 
 

@@ -119,6 +119,8 @@ def _verdict(found: Look) -> JsonObject:
 def _state(member: MemberStatus) -> str:
     if member.is_overdue:
         return "overdue"
+    if member.is_silent:
+        return "silent"
     if member.is_draining:
         return "draining"
     return "leader" if member.is_leader else "member"

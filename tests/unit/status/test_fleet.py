@@ -338,3 +338,26 @@ def test_json_has_the_command_that_releases(world: World) -> None:
 )
 def test_a_duration_for_people(ms: int, words: str) -> None:
     assert shown_ms(ms) == words
+
+
+@pytest.mark.parametrize(("after_ms", "is_silent"), [(11_900, False), (12_100, True)])
+def test_a_node_that_missed_a_renewal_seems_to_be_gone_long_before_it_is_overdue(
+    world: World, after_ms: int, is_silent: bool
+) -> None:
+    world.joins("a")
+    world.leads("a")
+    world.has_task(1, holder="a", epoch=2)
+    world.hands.ms += after_ms
+
+    status = world.status()
+    (member,) = status.members
+
+    assert (member.is_silent, one(status).is_silent) == (is_silent, is_silent)
+    assert not member.is_overdue
+    assert one(status).left_ms == member.left_ms
+    assert bool(status.warnings) is is_silent
+    if is_silent:
+        assert status.warnings[0].startswith(
+            "node node-a, number 1, seems to be gone: nothing was heard of it for 12.1 s; its "
+            "session ends in about 17.9 s"
+        )
