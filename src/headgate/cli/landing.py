@@ -31,6 +31,7 @@ from headgate.engine.java import require_java
 from headgate.errors import Unavailable
 from headgate.node import Ending
 from headgate.settings import Settings
+from headgate.status import shown_ms
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
 
@@ -76,14 +77,14 @@ class LandingRun:
 
         signals = Signals()
         poll = polling(signals)
-        lands = ", ".join(self._settings.streams)
+        lands = _lands(self._settings, is_eager=until is not None)
         with signals, self._bar:
             bar = self._bar.add_task("landing", total=None, visible=until is not None)
             result = App(settings=self._settings).run(
                 "idle" if until is Until.IDLE else None,
                 max_seconds=max_seconds,
                 node=self._own.name,
-                on_start=lambda joined: tell_the_start(joined, self._here, f"it lands {lands}"),
+                on_start=lambda joined: tell_the_start(joined, self._here, lands),
                 on_poll=poll,
                 on_progress=lambda found: self._show(bar, found),
                 workers=self._own.workers,
@@ -134,6 +135,16 @@ class LandingRun:
         again = command("run", self._here, options=["--until", "idle"])
         words = f"not idle: {why}, and {names}{more} still had something to land"
         console.talk().print(console.printable(f"{words}; next: {again}"), style="yellow")
+
+
+def _lands(settings: Settings, *, is_eager: bool) -> str:
+    """A node that stays says when: nobody should wait for what comes in five minutes."""
+    names = ", ".join(settings.streams)
+    if is_eager:
+        return f"it lands {names}"
+    longest_ms = max(one.shift_ms + one.grace_ms for one in settings.streams.values())
+    often = f"at the end of each shift, within {shown_ms(longest_ms)}, or once enough waits"
+    return f"it lands {names}: {often}"
 
 
 def _waiting(found: Sequence[ShardProgress]) -> str:

@@ -78,6 +78,7 @@ class ShardStatus:
     partitions: tuple[PartitionStatus, ...]
     is_silent: bool = False  # its holder missed a renewal, and seems to be gone
     free_ms: int | None = None  # then: the wall time when that session ends
+    due_ms: int | None = None  # wall time by which its holder commits: the end of the shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,11 @@ class StreamStatus:
     def watermark_ms(self) -> int | None:
         """Of the slowest source partition; None: one has none yet."""
         return _slowest([one for shard in self.shards for one in shard.partitions])
+
+    @property
+    def due_ms(self) -> int | None:
+        """The next commit of any shard; None: no holder said so."""
+        return min((one.due_ms for one in self.shards if one.due_ms is not None), default=None)
 
     @property
     def commits(self) -> int:
@@ -284,6 +290,7 @@ def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObjec
         "gaps": stream.gaps,
         "hours": stream.hours,
         "committed_ms": stream.committed_ms,
+        "due_ms": stream.due_ms,
         "standing": standing,
     }
 
@@ -318,6 +325,7 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         partitions=partitions,
         is_silent=is_silent,
         free_ms=None if left_ms is None else at_ms + left_ms,
+        due_ms=report.due_ms if report is not None and facts.is_reported_now else None,
     )
 
 

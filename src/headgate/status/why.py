@@ -52,6 +52,7 @@ class Reason:
     doing: str
     since_ms: int | None  # wall time of the last commit
     free_ms: int | None = None  # whoever held it seems to be gone: wall time when its session ends
+    due_ms: int | None = None  # wall time by which the holder commits: the end of the shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +228,8 @@ def _reason(
     if held is None:
         return Reason(words, "", partition, short_ms, None, "", None)
     node = None if held.is_silent else held.node
-    since_ms, free_ms = held.committed_ms, held.free_ms
-    return Reason(words, held.name, partition, short_ms, node, held.doing, since_ms, free_ms)
+    times = (held.committed_ms, held.free_ms, held.due_ms)
+    return Reason(words, held.name, partition, short_ms, node, held.doing, *times)
 
 
 def _in_the_way(status: StreamStatus, reasons: tuple[Reason, ...]) -> list[str]:

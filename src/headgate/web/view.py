@@ -80,6 +80,7 @@ def _stream(
         "lag": None if lag is None else asdict(lag),
         "watermark_ms": one.watermark_ms,
         "committed_ms": one.committed_ms,
+        "due_ms": one.due_ms,
         **{name: getattr(one, name) for name in ("rows", "late", "dead", "gaps")},
         "hours": [],
         "why": None,

@@ -421,3 +421,25 @@ def test_a_shard_whose_node_seems_to_be_gone_needs_nobody_while_another_can_take
 
     assert (found.kind, found.advice) == ("node silent", None)
     assert "then another node takes the shard over" in found.meaning
+
+
+# ── the next commit ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stream_says_when_its_next_commit_is_due(world: World) -> None:
+    world.runs()
+    world.has_checkpoint()
+    world.has_report(due_ms=world.now_ms + 90_000)
+
+    found = world.orders()
+
+    assert (found.due_ms, found.shards[0].due_ms) == (world.now_ms + 90_000, found.due_ms)
+    assert as_json(found, str)["due_ms"] == found.due_ms
+
+
+def test_nobody_promises_a_commit_for_a_node_that_is_not_there(world: World) -> None:
+    world.has_task()
+    world.has_checkpoint()
+    world.has_report(due_ms=world.now_ms + 90_000)
+
+    assert world.orders().due_ms is None

@@ -360,3 +360,14 @@ def test_a_node_that_seems_to_be_gone_is_not_named_as_if_it_held_the_work() -> N
     assert (reason.node, reason.doing, reason.free_ms) == (None, "", NOW_MS + 9_000)
     assert found.words == f"it waits for a source partition; {words} ({meaning})"
     assert found.advice == Advice("run")
+
+
+def test_a_waiting_hour_says_when_the_next_commit_is_due() -> None:
+    due = replace(shard(0), due_ms=NOW_MS + 90_000)
+    known = StreamStatus("orders", True, "", FIRST.start_ms, (due,), ())
+
+    found = explained(
+        SETTINGS, known, evidence(1), root(3), hour(3), NOW_MS, is_held=False, is_gone=False
+    )
+
+    assert [one.due_ms for one in found.reasons] == [NOW_MS + 90_000]
