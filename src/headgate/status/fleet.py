@@ -12,7 +12,7 @@ renewal it is silent: it seems to be gone, and what it holds is free when its se
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from headgate.ambient import Ambient
 from headgate.cluster import session as sessions
@@ -133,17 +133,22 @@ class ClusterStatus:
     feeds: tuple[FeedStatus, ...]
     damaged: tuple[Damaged, ...]
     warnings: tuple[str, ...]
+    is_at_rest: bool = False  # no node is there, and none is needed: nothing waits
 
     @property
     def is_anybody_able(self) -> bool:
         return any(member.is_able for member in self.members)
 
     @property
+    def is_served(self) -> bool:
+        """No task waits for a node that is not there."""
+        return self.is_anybody_able or not self.tasks or self.is_at_rest
+
+    @property
     def is_healthy(self) -> bool:
         """Nobody has to look."""
-        is_served = self.is_anybody_able or not self.tasks
         is_well = not any(task.set_aside or task.is_stranded for task in self.tasks)
-        return is_served and is_well and not self.damaged
+        return self.is_served and is_well and not self.damaged
 
     @property
     def counts(self) -> dict[str, int]:
@@ -211,6 +216,15 @@ def compose(
         damaged=tuple(damaged),
         warnings=_warnings(leader, members, tasks, damaged, clock_off_ms),
     )
+
+
+def resting(status: ClusterStatus) -> ClusterStatus:
+    """The same, by whoever knows that none of its tasks has anything to do."""
+    clock = status.clock_off_ms
+    told = _warnings(
+        status.leader, status.members, status.tasks, status.damaged, clock, is_at_rest=True
+    )
+    return replace(status, is_at_rest=True, warnings=told)
 
 
 def as_json(status: ClusterStatus, release: Callable[[TaskStatus], str]) -> JsonObject:
@@ -336,13 +350,15 @@ def _warnings(
     tasks: Sequence[TaskStatus],
     damaged: Sequence[Damaged],
     clock_off_ms: int | None,
+    *,
+    is_at_rest: bool = False,
 ) -> tuple[str, ...]:
     found: list[str] = []
     is_anybody_able = any(member.is_able for member in members)
     # What was set aside waits for a person, and not for a node.
     open_ = [task for task in tasks if task.set_aside is None]
     waiting = f", and {_many(open_)} {_waits(open_)}" if open_ else ""
-    if not members and tasks:
+    if not members and tasks and not is_at_rest:
         found.append(f"no node is running{waiting}")
     elif members and not is_anybody_able:
         found.append(f"no node takes tasks: each one is overdue or draining{waiting}")

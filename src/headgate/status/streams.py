@@ -80,6 +80,13 @@ class ShardStatus:
     free_ms: int | None = None  # then: the wall time when that session ends
     due_ms: int | None = None  # wall time by which its holder commits: the end of the shift
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is to be done, as far as anybody saw; what is unfinished cannot land yet."""
+        if self.journal is not None or self.lag is None:
+            return self.journal is None and self.condition == NOT_STARTED
+        return self.lag.files == 0
+
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
@@ -106,6 +113,12 @@ class StreamStatus:
             max(lag.age_ms for lag in known),
             all(lag.is_now for lag in known),
         )
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is to be done, as far as anybody saw, or a person does not want it done."""
+        is_over = bool(self.paused or self.ended)
+        return all(one.is_at_rest or (is_over and one.journal is None) for one in self.shards)
 
     @property
     def watermark_ms(self) -> int | None:
