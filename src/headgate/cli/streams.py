@@ -51,7 +51,7 @@ def shard_blocks(streams: Sequence[StreamStatus], at_ms: int) -> list[Block]:
 def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
     return Rows(
         (
-            *("stream", "shards", "waiting", "oldest", "watermark", "last commit"),
+            *("stream", "shards", "waiting", "oldest", "watermark", "last commit", "next commit"),
             *("rows", "late", "dead", "gaps"),
         ),
         tuple(
@@ -62,6 +62,7 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
                 _oldest(stream.lag),
                 shown_moment(stream.watermark_ms),
                 _ago(stream.committed_ms, at_ms),
+                due(stream.due_ms, at_ms),
                 *(f"{one:,}" for one in (stream.rows, stream.late, stream.dead, stream.gaps)),
             )
             for stream in streams
@@ -78,15 +79,19 @@ def _beside(stream: StreamStatus) -> str:
 
 def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
     return Rows(
-        ("shard", "condition", "node", "waiting", "watermark", "last commit", "commits", "doing"),
+        (
+            *("shard", "condition", "node", "waiting", "watermark", "last commit", "next commit"),
+            *("commits", "doing"),
+        ),
         tuple(
             (
                 console.printable(shard.name),
                 shard.condition,
-                console.printable(shard.node or "-"),
+                console.printable(_holder(shard)),
                 waiting(shard.lag),
                 shown_moment(shard.watermark_ms),
                 _ago(shard.committed_ms, at_ms),
+                due(shard.due_ms, at_ms),
                 f"{shard.commits:,}",
                 console.printable(shard.doing or "-"),
             )
@@ -94,6 +99,10 @@ def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
         ),
         frozenset({"commits"}),
     )
+
+
+def _holder(shard: ShardStatus) -> str:
+    return f"{shard.node}, silent" if shard.is_silent else shard.node or "-"
 
 
 def _partitions(shards: Sequence[ShardStatus]) -> Rows:
@@ -128,6 +137,13 @@ def _oldest(lag: Lag | None) -> str:
 
 def _ago(moment_ms: int | None, at_ms: int) -> str:
     return "-" if moment_ms is None else f"{shown_ms(max(0, at_ms - moment_ms))} ago"
+
+
+def due(moment_ms: int | None, at_ms: int) -> str:
+    """When the running shift is over, and its holder commits at the latest."""
+    if moment_ms is None:
+        return "-"
+    return f"within {shown_ms(moment_ms - at_ms)}" if moment_ms > at_ms else "now"
 
 
 def cause_of(words: str) -> str:

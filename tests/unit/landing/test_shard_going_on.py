@@ -18,7 +18,7 @@ from headgate.landing.names import DEAD
 from headgate.landing.report import REPORT_MS, Report, report_key
 from headgate.landing.shard import DRAIN_MS, LOOK_MS, ShardWork
 from headgate.landing.stream_document import shard_of
-from headgate.periods import HOUR_MS
+from headgate.periods import HOUR_MS, aligned
 from headgate.store import JsonObject
 from headgate.store.changes import change, read
 from headgate.testing.estuary import settings_of
@@ -172,6 +172,28 @@ def test_a_paused_stream_tells_what_waits_now() -> None:
         told = read(world.store, report_key("orders", 0), Report)
         assert told is not None
         assert (told.value.waiting_files, told.value.doing) == (files, "paused by ann: maintenance")
+
+
+def test_whoever_waits_for_the_end_of_a_shift_tells_when_the_next_commit_is_due() -> None:
+    world = world_of()
+    world.estuary.brook.add("lane-0")
+    process = Process(world, Calm(), is_eager=False)
+
+    process.turn()
+
+    shift_ms, grace_ms = world.settings.shift_ms, world.settings.grace_ms
+    due_ms = aligned(world.now_ms, shift_ms) + shift_ms + grace_ms
+    told = read(world.store, report_key("orders", 0), Report)
+    assert told is not None
+    assert (told.value.doing, told.value.due_ms) == ("idle", due_ms)
+
+    world.ambient.pass_ms(REPORT_MS)
+    process.held.is_draining = True
+    process.turn()
+
+    told = read(world.store, report_key("orders", 0), Report)
+    assert told is not None
+    assert told.value.due_ms is None  # nobody makes it any more
 
 
 def test_who_leaves_tells_what_waits_now_and_not_what_waited_before() -> None:

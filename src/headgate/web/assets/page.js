@@ -137,7 +137,7 @@ function streamRow(stream) {
   if (stream.paused) title.append(made("span", { class: "tag halting", title: printable(stream.paused) }, "paused"));
   const next = why === null || why.hour === null ? "–" : why.hour.replace("T", " ");
   return [title, why === null ? "–" : utc(why.ready_ms), next,
-    why === null ? "–" : tag(stateOfNext(stream)), whyOf(why), waits, utc(stream.watermark_ms),
+    why === null ? "–" : tag(stateOfNext(stream)), whyOf(why), waits, utc(stream.watermark_ms), utc(stream.due_ms),
     count(stream.rows), count(stream.late), count(stream.dead)];
 }
 // The map knows when waiting takes longer than lateness explains.
@@ -190,7 +190,7 @@ function draw(state) {
       : made("p", { class: "empty" }, "There is no stream in the settings."));
   }
   byId("streams").replaceChildren(tableOf([["stream", ""], ["ready up to", "moment"],
-    ["next hour", "moment"], ["state", ""], ["why", "wide"], ["waiting", "moment"], ["watermark", "moment"],
+    ["next hour", "moment"], ["state", ""], ["why", "wide"], ["waiting", "moment"], ["watermark", "moment"], ["next commit by", "moment"],
     ["rows", "number"], ["late", "number"], ["dead", "number"]],
     state.streams.map(streamRow), "There is no stream in the settings."));
   byId("standing").replaceChildren(...state.standing.map(stillOf));
