@@ -319,6 +319,25 @@ def test_a_paused_stream_finishes_its_journal_and_starts_nothing() -> None:
     assert world.estuary.faults() == []
 
 
+def test_a_stream_that_is_paused_while_a_round_is_under_way_finishes_that_and_starts_no_other() -> (
+    None
+):
+    world = world_of(replace(settings_of(), round_bytes=100))  # one file a round
+    for _ in range(3):
+        world.drop("lane-0", world.now_ms)
+    key, pause = stream_key(world.settings.name), Pause("maintenance", "ann", 0)
+
+    def look(call: Call) -> None:
+        if call.protocol == "Engine":
+            change(world.store, key, StreamDocument, lambda found: replace(found, paused=pause))
+
+    process = Process(world, Watching(look))
+    for _ in range(20):
+        process.turn()
+    assert world.checkpoint().positions == {"lane-0": "1"}
+    assert (world.checkpoint().journal, process.mill.jobs) == (None, 1)
+
+
 def test_who_is_draining_finishes_what_waits_in_one_more_round_and_starts_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
