@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -287,13 +287,8 @@ def _tallied(
     staged = reader.parquet(folder) if is_parquet else reader.option("lineSep", "\n").text(folder)
     path = fn.lit("") if is_parquet else fn.col("_metadata.file_path")
     whole = staged_rows.HEADGATE if is_parquet else "value"
-    staged = staged.select(
-        whole, "shard", fn.col("headgate_kind").alias("kind"), path.alias("path")
-    )
-    for column, of in (("shard", "shard"), ("kind", "headgate_kind")):
-        values = {_place(file)[of] for file in files}
-        if len(values) == 1:  # as for most: then rows need not be told apart by it
-            staged = staged.withColumn(column, fn.lit(*values))
+    shard, kind = (_told_by(folder, files) for folder in ("shard", "headgate_kind"))
+    staged = staged.select(whole, shard.alias("shard"), kind.alias("kind"), path.alias("path"))
     rows = _identified(job.shape, staged, has_quick)
     if verdict.is_log(job.shape):  # by buckets of offsets
         rows = rows.withColumn("line", fn.col("number")).withColumn(
@@ -343,11 +338,18 @@ def _arrivals(job: Job) -> Callable[[Tally], int]:
     return lambda tally: files[tally.label, tally.partition, tally.number]
 
 
+def _told_by(folder: str, files: Sequence[str]) -> Column:
+    """What the folder says of a row. If it says the same of all, as mostly, rows need not be told
+    apart by it."""
+    values = {_place(file)[folder] for file in files}
+    return fn.lit(*values) if len(values) == 1 else fn.col(folder)
+
+
 def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
     """Each staged row with `partition`, `number`, `line` and `ms`, its event time."""
-    found = staged
-    for column, expression in staged_rows.identity(shape):
-        found = found.withColumn(column, fn.expr(expression))
+    # At once: none of them needs another, and each select takes Spark a while to look at.
+    told = {column: fn.expr(expression) for column, expression in staged_rows.identity(shape)}
+    found = staged.withColumns(told)
     if shape.land_as != "text" or verdict.is_log(shape):
         return found
     # A line of a file's text does not say its event time: it is taken again from what was staged.
