@@ -31,6 +31,7 @@ from headgate.engine.java import require_java
 from headgate.errors import Unavailable
 from headgate.node import Ending
 from headgate.settings import Settings
+from headgate.status.still import OPEN
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
 
@@ -120,7 +121,7 @@ class LandingRun:
             return  # the end has said so
         own = [one for one in found.streams.streams if one.name in self._settings.streams]
         for one in (standing for stream in own for standing in stream.standing):
-            if one.is_for_a_person or one.kind in ("paused", "unfinished files"):
+            if one.is_for_a_person or one.kind in ("paused", "unfinished files", OPEN):
                 for line in standing_lines(one, here):
                     talk.print(line)
 
@@ -139,8 +140,11 @@ class LandingRun:
 def _waiting(found: Sequence[ShardProgress]) -> str:
     reports = [one.report for one in found if one.report is not None and not one.is_idle]
     files = sum(report.waiting_files for report in reports)
+    records = sum(report.waiting_records for report in reports)
     size_bytes = sum(report.waiting_bytes for report in reports)
-    return f"{many(files, 'file')}, {shown_bytes(size_bytes)} waiting"
+    counts = [many(files, "file")] if files or not records else []
+    counts += [many(records, "record")] if records else []
+    return f"{', '.join(counts)}, {shown_bytes(size_bytes)} waiting"
 
 
 def _rows(found: Sequence[ShardProgress]) -> int:
