@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from headgate.ambient import Ambient
+from headgate.app.clusters import open_cluster
 from headgate.app.nodes import Equip, Equipment
 from headgate.app.roots import first_hour_ms, roots_of, tables_of
 from headgate.apply import TableSettings
@@ -252,19 +253,6 @@ class Clusters:
             if found is None:
                 found = self._opened[settings.place] = open_cluster(settings, self._ambient)
             return found
-
-
-def open_cluster(settings: KafkaSettings, ambient: Ambient) -> Cluster:
-    """Raises Invalid."""
-    try:
-        from headgate.sources.kafka.client import KafkaCluster
-    except ImportError as error:
-        raise Invalid(
-            "the Kafka client is not installed here; next: pip install 'headgate[kafka]'"
-        ) from error
-    return KafkaCluster(
-        settings.brokers, resolved_values(settings.options), settings.isolation, ambient
-    )
 
 
 def redrive_settings(root: str, stream: str) -> FilesSettings:

@@ -17,8 +17,10 @@ from typing import Literal
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
 from headgate.app.acts import Acts, Person
+from headgate.app.clusters import open_cluster
 from headgate.app.declared import Files, Stream, Table, Tree, declared
 from headgate.app.flags import REPAIR_REASON, FlagActs
+from headgate.app.gaps import Accepted, GapActs, kafka_of
 from headgate.app.growth import Topics, TopicWatch, discover, grown, grown_from
 from headgate.app.hours import await_ready, filed_certificate, hour_of, why_not_ready
 from headgate.app.nodes import Joined, Place, joined_node
@@ -224,8 +226,6 @@ class App:
             return discover(place, store, self._open_cluster)
 
     def _open_cluster(self, settings: KafkaSettings) -> Cluster:
-        from headgate.app.equipment import open_cluster
-
         if settings.place not in self._clusters:
             self._clusters[settings.place] = open_cluster(settings, self._ambient)
         return self._clusters[settings.place]
@@ -249,6 +249,16 @@ class App:
         with self.acts() as acts:
             by = Person(who or getpass.getuser(), reason)
             return acts.retire(stream, by, self.settings.streams) is not None
+
+    def accept_gap(self, stream: str, what: str, reason: str, who: str = "") -> Accepted:
+        """Records are gone at a Kafka cluster, and reading goes on behind them. `what`: a source
+        partition whose next records expired, or a topic that was deleted and made again. Raises
+        Invalid, Halted (nothing of it is gone), Unavailable."""
+        own = self._stream(stream)
+        cluster = open_cluster(kafka_of(own), self._ambient)
+        with self._opened() as (store, lake):
+            acts = GapActs(store, lake, Ledger(lake, WHERE, self._ambient), self._ambient)
+            return acts.accept(own, what, cluster, Person(who or getpass.getuser(), reason))
 
     @contextmanager
     def flag_acts(self, node: str = WHERE) -> Iterator[FlagActs]:

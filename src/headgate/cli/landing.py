@@ -32,6 +32,7 @@ from headgate.errors import Unavailable
 from headgate.node import Ending
 from headgate.settings import Settings
 from headgate.status import shown_ms
+from headgate.status.still import OPEN
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
 
@@ -121,7 +122,7 @@ class LandingRun:
             return  # the end has said so
         own = [one for one in found.streams.streams if one.name in self._settings.streams]
         for one in (standing for stream in own for standing in stream.standing):
-            if one.is_for_a_person or one.kind in ("paused", "unfinished files"):
+            if one.is_for_a_person or one.kind in ("paused", "unfinished files", OPEN):
                 for line in standing_lines(one, here):
                     talk.print(line)
 
@@ -153,8 +154,9 @@ def _waiting(found: Sequence[ShardProgress]) -> str:
     files = sum(report.waiting_files for report in reports)
     records = sum(report.waiting_records for report in reports)
     size_bytes = sum(report.waiting_bytes for report in reports)
-    counted = [many(n, what) for n, what in ((records, "record"), (files, "file")) if n]
-    return f"{', '.join(counted) or many(0, 'file')}, {shown_bytes(size_bytes)} waiting"
+    counts = [many(files, "file")] if files or not records else []
+    counts += [many(records, "record")] if records else []
+    return f"{', '.join(counts)}, {shown_bytes(size_bytes)} waiting"
 
 
 def _rows(found: Sequence[ShardProgress]) -> int:

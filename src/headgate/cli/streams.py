@@ -106,26 +106,38 @@ def _holder(shard: ShardStatus) -> str:
 
 
 def _partitions(shards: Sequence[ShardStatus]) -> Rows:
+    every = [(shard, one) for shard in shards for one in shard.partitions]
+    is_log = any(one.left_ms is not None for _, one in every)
     return Rows(
-        ("source partition", "shard", "position", "watermark"),
+        ("source partition", "shard", "position", "watermark", *(["expires"] if is_log else [])),
         tuple(
             (
                 console.printable(one.name),
                 console.printable(shard.name),
                 console.printable(one.position or "-"),
                 shown_moment(one.watermark_ms),
+                *([_expires(one.left_ms)] if is_log else []),
             )
-            for shard in shards
-            for one in shard.partitions
+            for shard, one in every
         ),
     )
 
 
+def _expires(left_ms: int | None) -> str:
+    """When the next record to read will be gone at the source."""
+    if left_ms is None:
+        return "-"
+    return f"in {shown_ms(left_ms)}" if left_ms > 0 else "may be gone"
+
+
 def waiting(lag: Lag | None) -> str:
-    """`3 files, 1.2 MB`. If nobody looks now, nobody knows: then what was seen, and when."""
+    """`3 files, 1.2 MB`; `700 records, 1.2 MB`. If nobody looks now, nobody knows: then what was
+    seen, and when."""
     if lag is None:
         return "not known"
-    words = f"{many(lag.files, 'file')}, {shown_bytes(lag.size_bytes)}" if lag.files else "nothing"
+    counts = [(lag.files, "file"), (lag.records, "record")]
+    told = [many(count, word) for count, word in counts if count]
+    words = ", ".join([*told, shown_bytes(lag.size_bytes)]) if told else "nothing"
     return words if lag.is_now else f"not known; {shown_ms(lag.age_ms)} ago: {words}"
 
 

@@ -287,8 +287,10 @@ def _tallied(
     staged = reader.parquet(folder) if is_parquet else reader.option("lineSep", "\n").text(folder)
     path = fn.lit("") if is_parquet else fn.col("_metadata.file_path")
     whole = staged_rows.HEADGATE if is_parquet else "value"
-    shard, kind = (_told_by(folder, files) for folder in ("shard", "headgate_kind"))
-    staged = staged.select(whole, shard.alias("shard"), kind.alias("kind"), path.alias("path"))
+    of_shard, of_kind = (_told_by(one, files) for one in ("shard", "headgate_kind"))
+    staged = staged.select(
+        whole, of_shard.alias("shard"), of_kind.alias("kind"), path.alias("path")
+    )
     rows = _identified(job.shape, staged, has_quick)
     if verdict.is_log(job.shape):  # by buckets of offsets
         rows = rows.withColumn("line", fn.col("number")).withColumn(

@@ -13,6 +13,7 @@ from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name
 from headgate.settings.problems import Place, Problem, nearest
 from headgate.settings.rules import absolute, is_inside
 from headgate.settings.secrecy import guarded
+from headgate.sources.kafka.options import check_own
 from headgate.sources.kafka.templates import TOPIC
 
 
@@ -123,6 +124,12 @@ def _kafka(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem((*at, "pattern"), words)
     for key in ("options", "spark_options"):
         yield from _bare_secrets(source.get(key), (*at, key))
+    for option in _mapping(source.get("spark_options")):
+        try:
+            check_own(str(option))
+        except Invalid as error:
+            _, _, words = str(error).partition(": ")
+            yield Problem((*at, "spark_options", str(option)), words)
     if source.get("land") and land_as != "parquet":
         yield Problem((*at, "land"), f"is for parquet, and the stream lands as {land_as}")
     if source.get("format") == "binary" and land_as != "parquet":

@@ -167,8 +167,9 @@ class Source(Protocol):
     def plan(
         self, positions: Mapping[str, str], *, size_bytes_max: int, until: Mapping[str, str] = {}
     ) -> Plan:
-        """From these positions, as of the last look; at least one file if anything waits. `until`:
-        exactly to there, for who must read a range again. Raises Unavailable."""
+        """From these positions, as of the last look; at least one file or record if anything waits
+        and is not held back. `until`: exactly to there, for who must read a range again. Raises
+        Unavailable."""
 
     def confirm(self, plan: Plan) -> None:
         """After the read, before the intent. Raises Conflict (plan again), Unavailable."""

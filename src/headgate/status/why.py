@@ -20,12 +20,14 @@ from headgate.ready.closing import begins_ms, obstacles
 from headgate.ready.evidence import Evidence, read_evidence
 from headgate.status.fleet import shown_ms
 from headgate.status.overall import Awaited, awaited
-from headgate.status.still import SILENT, Advice
+from headgate.status.still import OPEN, SILENT, UNREADABLE, Advice
 from headgate.status.streams import ShardStatus, StreamStatus
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.changes import read
 
-IN_THE_WAY = ("unreadable files", "unfinished files", "waits", "clock", SILENT)  # of what is still
+IN_THE_WAY = (  # of what stands still
+    "unreadable files", "unfinished files", UNREADABLE, OPEN, "waits", "clock", SILENT,
+)  # fmt: skip
 
 State = Literal[
     "ready",

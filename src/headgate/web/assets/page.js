@@ -132,7 +132,8 @@ function tableOf(head, rows, empty) {
 }
 function streamRow(stream) {
   const why = stream.why, lag = stream.lag;
-  const waits = lag === null ? "–" : lag.files ? `${count(lag.files)} files, ${bytes(lag.size_bytes)}` : "nothing";
+  const counts = lag === null ? [] : [lag.files && `${count(lag.files)} files`, lag.records && `${count(lag.records)} records`].filter(Boolean);
+  const waits = lag === null ? "–" : counts.length ? `${counts.join(", ")}, ${bytes(lag.size_bytes)}` : "nothing";
   const title = made("span", {}, name(stream.name));
   if (stream.paused) title.append(made("span", { class: "tag halting", title: printable(stream.paused) }, "paused"));
   const next = why === null || why.hour === null ? "–" : why.hour.replace("T", " ");
