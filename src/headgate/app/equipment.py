@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from headgate.ambient import Ambient
+from headgate.app.letters import REDRIVEN_PREFIX
 from headgate.app.nodes import Equip, Equipment
 from headgate.app.roots import first_hour_ms, roots_of, tables_of
 from headgate.apply import TableSettings
@@ -199,7 +200,7 @@ def redrive_settings(root: str, stream: str) -> FilesSettings:
         "dead",
         after_read="move",
         move_to=os.path.join(root, REDRIVEN, name),
-        prefix="redrive",
+        prefix=REDRIVEN_PREFIX,
     )
 
 
