@@ -30,7 +30,7 @@ from headgate.lake import LakeSettings
 from headgate.lake.ledger import Ledger
 from headgate.lake.opening import open_lake
 from headgate.landing.kind import feed_name, kind_name
-from headgate.periods import escape_name
+from headgate.periods import DAY_MS, Period, escape_name
 from headgate.store import DocumentStore
 from headgate.store.codec import body_of
 from headgate.store.registry import open_store
@@ -761,6 +761,28 @@ def test_from_init_to_dead_letters_that_are_driven_in_again(tmp_path: Path) -> N
     assert orders["lag"]["files"] == 0
     assert (status.returncode, json.loads(status.stdout)["is_at_rest"]) == (0, True)
     assert audit.returncode == 0, audit.stdout
+
+
+@pytest.mark.spark
+def test_a_run_that_flags_hundreds_of_hours_says_how_far_it_is(world: World) -> None:
+    now_ms = int(time.time() * 1000)
+    first = Period.hour_of(now_ms - 90 * DAY_MS)
+    settings = json.loads(world.file.read_text("utf-8"))
+    settings["streams"]["orders"] |= {
+        "first_hour": str(first),
+        "event_time": {"json": "$.at", "unit": "ms"},
+    }
+    world.file.write_text(json.dumps(settings), "utf-8")
+    (world.folder / "incoming/a.json").write_text(f'{{"at": {now_ms - 60_000}}}\n', "utf-8")
+
+    done = world.run("run", "--until", "idle")
+
+    assert done.returncode == 0, done.stderr
+    (told, *_) = re.findall(
+        r"^flags: orders is ready up to (\S+), ([\d,]+) hours to go$", done.stderr, re.MULTILINE
+    )
+    assert told[0] >= f"{first}:00:00Z"
+    assert 500 <= int(told[1].replace(",", "")) <= 90 * 24
 
 
 @pytest.mark.spark
