@@ -13,6 +13,7 @@ from functools import partial
 
 from headgate.ambient import Ambient
 from headgate.app.clusters import open_cluster
+from headgate.app.letters import REDRIVEN_PREFIX
 from headgate.app.nodes import Equip, Equipment
 from headgate.app.roots import first_hour_ms, roots_of, tables_of
 from headgate.apply import TableSettings
@@ -262,7 +263,7 @@ def redrive_settings(root: str, stream: str) -> FilesSettings:
         "dead",
         after_read="move",
         move_to=os.path.join(root, REDRIVEN, name),
-        prefix="redrive",
+        prefix=REDRIVEN_PREFIX,
     )
 
 

@@ -18,8 +18,10 @@ from rich.progress import (
 )
 
 from headgate.ambient import SystemAmbient
+from headgate.app import Joined
 from headgate.app.progress import ShardProgress
 from headgate.cli import console
+from headgate.cli.backfill import Backfill
 from headgate.cli.moments import many, shown_bytes, shown_moment
 from headgate.cli.places import Here, command
 from headgate.cli.signals import Signals, polling, tell_the_end, tell_the_start
@@ -64,7 +66,7 @@ class LandingRun:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("shards"),
+            TextColumn("{task.fields[unit]}"),
             console=talk,
             transient=True,
             disable=not talk.is_terminal,
@@ -80,13 +82,25 @@ class LandingRun:
         poll = polling(signals)
         lands = _lands(self._settings, is_eager=until is not None)
         with signals, self._bar:
-            bar = self._bar.add_task("landing", total=None, visible=until is not None)
+            is_eager = until is not None
+            bar = self._bar.add_task("landing", total=None, visible=is_eager, unit="shards")
+            backfill = Backfill(
+                self._settings.streams,
+                SystemAmbient(),
+                None if self._bar.disable or not is_eager else self._bar,
+                is_waited_for=is_eager,
+            )
+
+            def on_poll(joined: Joined) -> None:
+                poll(joined)
+                backfill.poll(joined)
+
             result = App(settings=self._settings).run(
                 "idle" if until is Until.IDLE else None,
                 max_seconds=max_seconds,
                 node=self._own.name,
                 on_start=lambda joined: tell_the_start(joined, self._here, lands),
-                on_poll=poll,
+                on_poll=on_poll,
                 on_progress=lambda found: self._show(bar, found),
                 workers=self._own.workers,
                 labels=self._own.labels,

@@ -52,7 +52,7 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
     return Rows(
         (
             *("stream", "shards", "waiting", "oldest", "watermark", "last commit", "next commit"),
-            *("rows", "late", "dead", "gaps"),
+            *("landed", "late", "dead", "gaps"),
         ),
         tuple(
             (
@@ -63,11 +63,11 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
                 shown_moment(stream.watermark_ms),
                 _ago(stream.committed_ms, at_ms),
                 due(stream.due_ms, at_ms),
-                *(f"{one:,}" for one in (stream.rows, stream.late, stream.dead, stream.gaps)),
+                *(f"{one:,}" for one in (stream.landed, stream.late, stream.dead, stream.gaps)),
             )
             for stream in streams
         ),
-        frozenset({"shards", "rows", "late", "dead", "gaps"}),
+        frozenset({"shards", "landed", "late", "dead", "gaps"}),
     )
 
 

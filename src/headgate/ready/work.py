@@ -94,6 +94,7 @@ from headgate.ready.freezing import (
     stage_files,
     staging_of,
     withdrawal,
+    words_of,
 )
 from headgate.ready.grouping import groups_of
 from headgate.ready.merging import Attempt, Wanted, carry_out_merge, prepare
@@ -534,7 +535,7 @@ class RootWork:
             with self._noted(f"repair {hour}"):
                 files = missing_flags(self._lake, document, self._settings, hour)
             if files:
-                self._publish(files, RootJournal("raise", "", ()), [str(hour)])
+                self._publish(files, RootJournal("raise", "", ()), f"again, of {hour}")
                 break
         until_ms = hour.end_ms if hours else document.repair.until_ms
         self._tenure.change(partial(repaired, until_ms=until_ms))
@@ -544,16 +545,13 @@ class RootWork:
 
     def _raise(self, flags: Sequence[Flags], wanted: RootJournal) -> None:
         files = files_of(self._settings.name, flags)
-        self._publish(files, wanted, [str(one.period) for one in flags])
+        self._publish(files, wanted, words_of(flags))
 
-    def _publish(
-        self, files: Iterable[tuple[str, bytes]], wanted: RootJournal, periods: Sequence[str]
-    ) -> None:
-        """Staged, frozen, raised, concluded."""
+    def _publish(self, files: Iterable[tuple[str, bytes]], wanted: RootJournal, told: str) -> None:
+        """Staged, frozen, raised, concluded. `told`: whose flags, in the ledger."""
         root = self._settings.name
         folder = attempt_folder(root, self._assignment.epoch, self._tools.ambient.new_id())
         moves = stage_files(self._lake, folder, files, self._tools.each)
-        told = ", ".join(dict.fromkeys(periods))
         self._tools.ledger.note("flags.raised", root, told, id=f"flags {folder}")
         self._journal(replace(wanted, folder=folder, moves=moves))
 

@@ -73,6 +73,7 @@ class ShardStatus:
     watermark_ms: int | None
     commits: int
     rows: int  # landed, late and dead, of all commits
+    landed: int  # on time
     late: int
     dead: int
     gaps: int  # in what the source had
@@ -148,6 +149,11 @@ class StreamStatus:
     @property
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
+
+    @property
+    def landed(self) -> int:
+        """On time; late and dead ones are counted for themselves."""
+        return sum(shard.landed for shard in self.shards)
 
     @property
     def late(self) -> int:
@@ -310,6 +316,7 @@ def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObjec
         "left_ms": stream.left_ms,
         "commits": stream.commits,
         "rows": stream.rows,
+        "landed": stream.landed,
         "late": stream.late,
         "dead": stream.dead,
         "gaps": stream.gaps,
@@ -342,6 +349,7 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         watermark_ms=_slowest(partitions),
         commits=checkpoint.number - (journal is not None),
         rows=checkpoint.rows,
+        landed=checkpoint.counts.get("data", 0),
         late=checkpoint.counts.get("late", 0),
         dead=checkpoint.counts.get("dead", 0),
         gaps=checkpoint.counts.get("gaps", 0),

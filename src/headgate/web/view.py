@@ -81,7 +81,7 @@ def _stream(
         "watermark_ms": one.watermark_ms,
         "committed_ms": one.committed_ms,
         "due_ms": one.due_ms,
-        **{name: getattr(one, name) for name in ("rows", "late", "dead", "gaps")},
+        **{name: getattr(one, name) for name in ("rows", "landed", "late", "dead", "gaps")},
         "hours": [],
         "why": None,
         "ask": command(Advice("why", (one.name,))),

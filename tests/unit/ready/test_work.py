@@ -14,7 +14,7 @@ from headgate.commits.certificate import FLAG
 from headgate.commits.record import record_path
 from headgate.commits.roots import RootDocument, Seat, root_key
 from headgate.errors import Fenced, Unavailable
-from headgate.lake.ledger import Ledger
+from headgate.lake.ledger import Ledger, read_ledger
 from headgate.lake.paths import STAGING
 from headgate.periods import HOUR_MS, FolderTemplate
 from headgate.ready.archive import archive_path
@@ -552,3 +552,40 @@ def test_a_root_is_one_task_that_is_never_done() -> None:
     assert isinstance(kind.start(process.held), RootWork)
     assert kind.name == feed.name
     assert kind.release_command("ready:x/0") == 'headgate task release ready:x/0 --reason "…"'
+
+
+def test_the_ledger_tells_flags_of_streams_and_those_above_them_apart() -> None:
+    world = world_of("orders", "clicks")
+    for stream in ("orders", "clicks"):
+        world.reach(stream, hour(15))
+    run(world)
+
+    found = [x.words for x in read_ledger(world.lake, 0, 2**45) if x.what == "flags.raised"]
+
+    assert found[:2] == [
+        "of orders: 2027-01-15T13, 2027-01-15T14; of clicks: 2027-01-15T13, 2027-01-15T14",
+        "over all streams: 2027-01-15T13, 2027-01-15T14",
+    ]
+
+
+def test_the_ledger_names_many_hours_by_the_first_and_the_last() -> None:
+    world = world_of()
+    world.reach("orders", hour(19))
+    run(world)
+
+    first, *_ = [x.words for x in read_ledger(world.lake, 0, 2**45) if x.what == "flags.raised"]
+
+    assert first == "of orders: 2027-01-15T13 to 2027-01-15T18, 6 hours"
+
+
+def test_the_ledger_says_that_a_flag_was_raised_again() -> None:
+    world = world_of()
+    world.reach("orders", hour(14))
+    run(world)
+    delete(world, f"2027-01-15/13/orders/{FLAG}")
+    wish_repaired(world, 13, 13)
+    run(world)
+
+    *_, last = [x.words for x in read_ledger(world.lake, 0, 2**45) if x.what == "flags.raised"]
+
+    assert last == "again, of 2027-01-15T13"

@@ -117,7 +117,8 @@ def test_a_stream_that_runs_says_how_far_it_is(world: World) -> None:
     assert lag is not None
     assert (lag.files, lag.size_bytes, lag.oldest_ms, lag.is_now) == (3, 900, 20_000, True)
     assert (found.commits, found.rows, found.hours) == (7, 500, 2)
-    assert (found.late, found.dead, found.gaps) == (6, 4, 2)
+    assert (found.landed, found.late, found.dead, found.gaps) == (490, 6, 4, 2)
+    assert as_json(found, str)["landed"] == 490
     assert found.watermark_ms == world.now_ms - 60_000
     assert found.committed_ms == world.now_ms - 5_000
     assert (found.shards[0].condition, found.shards[0].node) == ("in progress", "node-a")

@@ -36,7 +36,7 @@ def hour(number: int) -> Period:
 
 def shard(number: int, node: str | None = "node-a") -> ShardStatus:
     doing = "waiting" if node else ""
-    counts = (None, None, 0, 0, 0, 0, 0, 0)
+    counts = (None, None, 0, 0, 0, 0, 0, 0, 0)
     return ShardStatus(
         f"orders/{number}", "orders", number, "in progress", node, doing, *counts, 77, None, ()
     )
