@@ -28,7 +28,7 @@ def expired(**changed: str) -> River:
 # Records that expired before they were read
 
 
-def test_k5_what_expired_stops_everything_until_a_person_decides() -> None:
+def test_what_expired_stops_everything_until_a_person_decides() -> None:
     river = expired()
     with pytest.raises(Halted, match=r"t/0: offsets 5 to 7 expired before they were read") as told_:
         river.look()
@@ -231,7 +231,7 @@ def two_topics() -> River:
     return River(weir, topics=("t", "u"))
 
 
-def test_a_forbidden_topic_holds_the_hour_and_keeps_no_other_from_being_read() -> None:
+def test_k7_a_forbidden_topic_holds_the_hour_and_keeps_no_other_from_being_read() -> None:
     river = two_topics()
     river.weir.forbidden = {"u"}
     river.weir.send("t", 0, values(5))
