@@ -23,7 +23,7 @@ from headgate.engine import (
     Staged,
 )
 from headgate.engine.failure import JobFailed
-from headgate.engine.spark import SparkEngine
+from headgate.engine.spark import Reader, SparkEngine
 from headgate.sources.kafka.spark import ranges_of, told
 from headgate.sources.spark import FilesReader
 from tests.spark import ARRIVAL_MS, AT_MS, HOUR_MS, USES_SPARK, shape
@@ -136,7 +136,7 @@ def _of_line(line: str) -> dict[str, Any]:
 def log_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkEngine, Path]]:
     lake = tmp_path_factory.mktemp("lake")
     settings = SparkSettings(master="local[2]")
-    readers = {"files": FilesReader(), "kafka": READER}
+    readers: dict[str, Reader] = {"files": FilesReader(), "kafka": READER}
     engine = SparkEngine(settings, f"file://{lake}", readers)
     yield engine, lake
     engine.close()
@@ -156,7 +156,7 @@ def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
 
 
 def ms_of(row: dict[str, Any]) -> int:
-    return round(row["event_time"].timestamp() * 1000)
+    return round(float(row["event_time"].timestamp()) * 1000)
 
 
 # Verdicts
@@ -453,7 +453,7 @@ def test_a_range_without_records_stages_nothing(bench: LogBench) -> None:
 def test_letters_of_a_log_keep_its_time_when_they_are_driven_in_again(
     bench: LogBench, source: str, land_as: str
 ) -> None:
-    how = {"format": source, "event_time": BY_LOG, "land_as": land_as}
+    how: dict[str, Any] = {"format": source, "event_time": BY_LOG, "land_as": land_as}
     value = b'{"x":1}' if source != "binary" else b"\xff\x00"
     (dead,) = bench.stage(Sent(0, value), record_bytes_max=1, **how)
     assert verdicts([dead]) == [("dead", "too long")]

@@ -1,5 +1,7 @@
 """A stream's own source and its letters as one: a log, and files in memory."""
 
+from typing import Any
+
 import pytest
 
 from headgate.engine import Tally
@@ -15,7 +17,7 @@ from tests.unit.sources.kafka.rivers import River, spans, values
 class Both(River):
     """As `River`, with letters beside the log."""
 
-    def __init__(self, **changed: object) -> None:
+    def __init__(self, **changed: Any) -> None:
         self.folder = MemoryFolder()
         super().__init__(**changed)
         settings = FilesSettings("/letters", prefix="again")

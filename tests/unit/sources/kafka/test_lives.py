@@ -1,6 +1,7 @@
 """What a topic may go through: records that expired, a topic made again, a forbidden one."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ def told(gaps: list[Gap]) -> list[tuple[str, str, str]]:
     return [(gap.partition, gap.first, gap.next) for gap in gaps]
 
 
-def expired(**changed: str) -> River:
+def expired(**changed: Any) -> River:
     """Read up to offset 5; then 8 of 12 were gone."""
     river = River(**changed)
     river.weir.send("t", 0, values(5))
@@ -124,7 +125,7 @@ def test_an_end_that_moved_back_stops_everything() -> None:
 # A topic that was deleted and made again
 
 
-def recreated(**changed: str) -> River:
+def recreated(**changed: Any) -> River:
     river = River(**changed)
     river.weir.send("t", 0, values(5))
     river.weir.send("t", 1, values(2))
