@@ -30,6 +30,17 @@ _WHEN: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 _REASON: Final = f"nullif(reason, {text(SKIP)})"
 _AHEAD_MS: Final = "CASE WHEN ms > arrival_ms THEN ms - arrival_ms END"
 
+# Line ends are blanks between the values of a record. Inside of one, where Spark lets them pass,
+# they are told as JSON wants it: then the whole is written anew.
+_FLAT: Final = r"regexp_replace(raw, '[\\n\\r]+', ' ')"
+_IN_ONE_LINE: Final = case(
+    [
+        (r"NOT raw RLIKE '[\\n\\r]'", "raw"),
+        (f"get_json_object(raw, '$') <=> get_json_object({_FLAT}, '$')", _FLAT),
+    ],
+    "get_json_object(raw, '$')",
+)
+
 EXTRA_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "key": ("key",),
     "headers": ("headers",),
@@ -105,8 +116,7 @@ def _json_line(shape: Shape) -> str:
         return f"concat({_head(_REASON, shape)}, ',\"value\":', {whole}, '}}')"
     if shape.format in ("json", "dead-json"):
         # Behind the first brace; an empty object takes no comma.
-        # In one line: where a record of a log has more, they are blanks between its values.
-        whole = r"regexp_replace(raw, '[\\n\\r]+', ' ')" if is_log(shape) else "raw"
+        whole = _IN_ONE_LINE if is_log(shape) else "raw"
         rest = rf"regexp_replace({whole}, '\\A\\s*\\{{\\s*', '')"
         comma = case([(f"startswith({rest}, '}}')", "''")], "','")
         good = f"concat({_head('NULL', shape)}, {comma}, {rest})"
@@ -126,7 +136,10 @@ def _text_line(shape: Shape) -> str:
 
 def _dead_line(shape: Shape) -> str:
     raw = case(
-        [("is_valid_utf8(raw)", f"concat('\"raw\":', {_quoted('raw')})")],
+        [
+            ("raw IS NULL", "'\"raw\":null'"),
+            ("is_valid_utf8(raw)", f"concat('\"raw\":', {_quoted('raw')})"),
+        ],
         "concat('\"raw_base64\":\"', base64(CAST(raw AS BINARY)), '\"')",
     )
     return f"concat({_head(_REASON, shape)}, ',', {raw}, '}}')"

@@ -103,6 +103,8 @@ def _event_time(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
         "parquet": {"json": "column or sql", "regex": "column or sql"},
         "binary": {"json": "kafka or sql", "regex": "kafka or sql", "column": "kafka or sql"},
     }
+    if is_kafka and kind not in ("json", "text", "binary"):
+        return  # that is said where it stands
     for by, others in impossible.get(str(kind), {}).items():
         if by in _mapping(stream.get("event_time")):
             words = f"has no meaning for {kind} {'records' if is_kafka else 'files'}: use {others}"

@@ -265,7 +265,7 @@ def test_what_was_read_before_it_was_committed_is_not_called_taken_back() -> Non
     assert river.round() == [("t/0", 5, 7)]
 
 
-def test_nobody_answers_and_nothing_is_proved() -> None:
+def test_k3_nobody_answers_and_nothing_is_proved() -> None:
     river = River()
     river.look()
     river.weir.is_silent = True
