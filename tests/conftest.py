@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers.kafka import KafkaBroker
 from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
 from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
@@ -71,3 +72,10 @@ def elasticsearch() -> Iterator[ElasticsearchCluster]:
 def network() -> Iterator[Toxiproxy]:
     with Toxiproxy() as network:
         yield network
+
+
+@pytest.fixture(scope="session")
+def kafka(network: Toxiproxy) -> Iterator[KafkaBroker]:
+    """A test that hurts the broker or its wire heals it afterwards."""
+    with KafkaBroker(network) as broker:
+        yield broker
