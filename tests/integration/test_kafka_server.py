@@ -224,7 +224,8 @@ def test_a_paused_broker_gives_no_answer_and_goes_on(broker: KafkaBroker) -> Non
     broker.pause()
     with pytest.raises(KafkaException) as caught:
         client.list_topics(timeout=0.5)
-    assert caught.value.args[0].code() == KafkaError._TIMED_OUT
+    # The second while its connection to the broker by that one's own name is not yet open.
+    assert caught.value.args[0].code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
     broker.resume()
 
     produce(broker, topic, numbered(1))
