@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers.kafka import KafkaBroker
 from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
 from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
@@ -31,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="only what chance decides, many times; the result goes to FILE",
     )
+    parser.addoption("--part", default="all", help="under which name, with --soak")
     parser.addoption("--rounds", type=int, default=20, help="how often, with --soak")
 
 
@@ -45,8 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     file = config.getoption("--soak")
     if file is not None:
-        backend, rounds = config.getoption("--backend"), config.getoption("--rounds")
-        config.pluginmanager.register(Soak(Path(file), backend, rounds))
+        part, rounds = config.getoption("--part"), config.getoption("--rounds")
+        config.pluginmanager.register(Soak(Path(file), part, rounds))
 
 
 @pytest.fixture(scope="session")
@@ -71,3 +73,10 @@ def elasticsearch() -> Iterator[ElasticsearchCluster]:
 def network() -> Iterator[Toxiproxy]:
     with Toxiproxy() as network:
         yield network
+
+
+@pytest.fixture(scope="session")
+def kafka(network: Toxiproxy) -> Iterator[KafkaBroker]:
+    """A test that hurts the broker or its wire heals it afterwards."""
+    with KafkaBroker(network) as broker:
+        yield broker

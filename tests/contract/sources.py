@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from headgate.sources import FilesSettings
+from headgate.engine import InputFile, Tally
+from headgate.sources import FilesSettings, Plan
 from headgate.sources.files import FilesSource
 from headgate.sources.folder import Folder
 from headgate.sources.local_folder import LocalFolder
@@ -33,6 +34,7 @@ class FilesHarness:
         self._store = store
         self._ambient = ambient
         self._drops = folder
+        self._lines: dict[str, int] = {}
         self._settings = FilesSettings(
             path=folder.root, lanes=LANES, after_read=after_read, move_to=f"{folder.root}-done"
         )
@@ -45,8 +47,12 @@ class FilesHarness:
         return FilesSource(self._settings, "orders", lanes, epoch, store, folder, self._ambient)
 
     def add(self, name: str, lines: int = 1) -> None:
+        self._lines[name] = lines
         content = b'{"at": 1}\n' * lines
         self._drops.write(f"{name}.json", content, self._ambient.wall_ns())
+
+    def change(self, name: str, lines: int) -> None:
+        self.add(name, lines)
 
     def begin(self, name: str) -> None:
         self._drops.write(f"{name}.json.tmp", b'{"at"', self._ambient.wall_ns())
@@ -61,8 +67,25 @@ class FilesHarness:
     def left(self) -> set[str]:
         return {path.removesuffix(".json") for path in self._drops.paths()}
 
-    def name_of(self, path: str) -> str:
-        return path.removeprefix(f"{self._drops.root}/").removesuffix(".json")
+    def names_in(self, plan: Plan) -> list[str]:
+        return [self._name_of(file) for file in plan.files]
+
+    def place_of(self, name: str) -> str:
+        return f"{name}.json"
+
+    def may_hold(self, name: str) -> set[str]:
+        del name
+        return {f"lane-{n}" for n in range(LANES)}
+
+    def tallies(self, plan: Plan) -> list[Tally]:
+        lines = {file: self._lines[self._name_of(file)] for file in plan.files}
+        return [
+            Tally("0-1", file.partition, file.number, "data", rows, 1, rows, None)
+            for file, rows in lines.items()
+        ]
+
+    def _name_of(self, file: InputFile) -> str:
+        return file.path.removeprefix(f"{self._drops.root}/").removesuffix(".json")
 
     def pass_ms(self, duration_ms: int) -> None:
         self._ambient.pass_ms(duration_ms)
@@ -70,8 +93,8 @@ class FilesHarness:
     def wall_ms(self) -> int:
         return self._ambient.wall_ns() // 1_000_000
 
-    def documents(self) -> int:
-        return sum(len(page.documents) for page in pages(self._store))
+    def documents(self) -> dict[str, object]:
+        return {one.key: one.version for page in pages(self._store) for one in page.documents}
 
 
 class MemoryDrops:

@@ -1,4 +1,4 @@
-"""Binds the files source to the contract of a source: both folders, each act after a read."""
+"""Binds sources to their contract: files of both folders, with each act after a read; a log."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 from headgate.store.file import FileStore
 from headgate.testing import SourceContract, SourceHarness
 from headgate.testing.manual import ManualAmbient, manual_store
+from headgate.testing.weir import Weir
+from tests.contract.logs import LogHarness, WeirProducer
 from tests.contract.sources import AfterRead, FilesHarness, LocalDrops, MemoryDrops
 
 
@@ -65,3 +67,13 @@ class TestDeletedOnDisk(SourceContract):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> Iterator[SourceHarness]:
         yield from on_disk(tmp_path, "delete")
+
+
+class TestLogInMemory(SourceContract):
+    keeps_books = False
+
+    @pytest.fixture
+    def harness(self) -> SourceHarness:
+        ambient, weir = ManualAmbient(), Weir()
+        store = manual_store(ambient)
+        return LogHarness(store, ambient, weir.cluster(), WeirProducer(weir))

@@ -633,13 +633,17 @@ def test_run_until_idle_needs_streams(world: World) -> None:
 
 def test_run_until_idle_of_an_empty_folder_is_a_commit_without_records(world: World) -> None:
     done = world.run("run", "--until", "idle")
-    shown = world.run("status")
+    shown, of_it = world.run("status"), world.run("status", "orders")
+    bare = world.run("status", "--store", world.url, "--namespace", "demo")
     again = world.run("run", "--until", "idle", "--json")
 
     assert done.returncode == 0, done.stderr
     assert re.search(r"^orders +0 +0 +0 +0 +1  -$", done.stdout, re.MULTILINE)
     assert "it lands orders" in done.stderr
     assert re.search(r"^orders +1  not known; .* ago: nothing  ", shown.stdout, re.MULTILINE)
+    for same in (shown, of_it, bare):
+        assert same.returncode == 0, same.stdout
+        assert same.stdout.startswith("no node is running, and nothing waits")
     assert again.returncode == 0
     found = json.loads(again.stdout)
     assert set(found) == documented("#### `run --json`")
@@ -753,6 +757,7 @@ def test_from_init_to_dead_letters_that_are_driven_in_again(tmp_path: Path) -> N
     assert (orders["landed"], orders["dead"]) == (0, 2)  # still unusable
     (orders,) = json.loads(status.stdout)["streams"]
     assert orders["lag"]["files"] == 0
+    assert (status.returncode, json.loads(status.stdout)["is_at_rest"]) == (0, True)
     assert audit.returncode == 0, audit.stdout
 
 

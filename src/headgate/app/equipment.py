@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from headgate.ambient import Ambient
+from headgate.app.clusters import open_cluster
 from headgate.app.nodes import Equip, Equipment
 from headgate.app.roots import first_hour_ms, roots_of, tables_of
 from headgate.apply import TableSettings
 from headgate.apply.kind import TableFeed, TableKind
 from headgate.apply.work import OpenTable, TableTools
+from headgate.cluster.duties import Loop
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.replay import read_record
@@ -107,7 +109,8 @@ def opened_landing(
 
 
 def kafka_streams(settings: Settings) -> list[KafkaSettings]:
-    sources = (stream.source for stream in settings.streams.values())
+    every = (*settings.streams.values(), *settings.templates.values())
+    sources = (stream.source for stream in every)
     return [one for one in sources if isinstance(one, KafkaSettings)]
 
 
@@ -152,8 +155,10 @@ def landing_equipment(
     *,
     kinds: Mapping[str, StepKind],
     eager_since_ms: int | None = None,
+    loops: Mapping[str, Loop] | None = None,
 ) -> Equip:
-    """For `joined_node`."""
+    """For `joined_node`; with these loops besides."""
+    more = loops or {}
 
     def equip(store: DocumentStore, ambient: Ambient) -> Equipment:
         jobs = Jobs(landing.engine, landing.lake, ambient)
@@ -196,7 +201,7 @@ def landing_equipment(
                 *(TableKind(table, table_tools) for table in tables),
             ],
             [*map(LandFeed, streams), *map(RootFeed, roots), *map(TableFeed, tables)],
-            {"jobs": jobs},
+            {"jobs": jobs, **more},
         )
 
     return equip
@@ -248,19 +253,6 @@ class Clusters:
             if found is None:
                 found = self._opened[settings.place] = open_cluster(settings, self._ambient)
             return found
-
-
-def open_cluster(settings: KafkaSettings, ambient: Ambient) -> Cluster:
-    """Raises Invalid."""
-    try:
-        from headgate.sources.kafka.client import KafkaCluster
-    except ImportError as error:
-        raise Invalid(
-            "the Kafka client is not installed here; next: pip install 'headgate[kafka]'"
-        ) from error
-    return KafkaCluster(
-        settings.brokers, resolved_values(settings.options), settings.isolation, ambient
-    )
 
 
 def redrive_settings(root: str, stream: str) -> FilesSettings:

@@ -31,6 +31,8 @@ from headgate.engine.java import require_java
 from headgate.errors import Unavailable
 from headgate.node import Ending
 from headgate.settings import Settings
+from headgate.status import shown_ms
+from headgate.status.still import OPEN
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
 
@@ -76,14 +78,14 @@ class LandingRun:
 
         signals = Signals()
         poll = polling(signals)
-        lands = ", ".join(self._settings.streams)
+        lands = _lands(self._settings, is_eager=until is not None)
         with signals, self._bar:
             bar = self._bar.add_task("landing", total=None, visible=until is not None)
             result = App(settings=self._settings).run(
                 "idle" if until is Until.IDLE else None,
                 max_seconds=max_seconds,
                 node=self._own.name,
-                on_start=lambda joined: tell_the_start(joined, self._here, f"it lands {lands}"),
+                on_start=lambda joined: tell_the_start(joined, self._here, lands),
                 on_poll=poll,
                 on_progress=lambda found: self._show(bar, found),
                 workers=self._own.workers,
@@ -120,7 +122,7 @@ class LandingRun:
             return  # the end has said so
         own = [one for one in found.streams.streams if one.name in self._settings.streams]
         for one in (standing for stream in own for standing in stream.standing):
-            if one.is_for_a_person or one.kind in ("paused", "unfinished files"):
+            if one.is_for_a_person or one.kind in ("paused", "unfinished files", OPEN):
                 for line in standing_lines(one, here):
                     talk.print(line)
 
@@ -136,11 +138,25 @@ class LandingRun:
         console.talk().print(console.printable(f"{words}; next: {again}"), style="yellow")
 
 
+def _lands(settings: Settings, *, is_eager: bool) -> str:
+    """A node that stays says when: nobody should wait for what comes in five minutes."""
+    every = {**settings.streams, **settings.templates}
+    names = ", ".join(every)
+    if is_eager:
+        return f"it lands {names}"
+    longest_ms = max(one.shift_ms + one.grace_ms for one in every.values())
+    often = f"at the end of each shift, within {shown_ms(longest_ms)}, or once enough waits"
+    return f"it lands {names}: {often}"
+
+
 def _waiting(found: Sequence[ShardProgress]) -> str:
     reports = [one.report for one in found if one.report is not None and not one.is_idle]
     files = sum(report.waiting_files for report in reports)
+    records = sum(report.waiting_records for report in reports)
     size_bytes = sum(report.waiting_bytes for report in reports)
-    return f"{many(files, 'file')}, {shown_bytes(size_bytes)} waiting"
+    counts = [many(files, "file")] if files or not records else []
+    counts += [many(records, "record")] if records else []
+    return f"{', '.join(counts)}, {shown_bytes(size_bytes)} waiting"
 
 
 def _rows(found: Sequence[ShardProgress]) -> int:

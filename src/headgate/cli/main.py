@@ -29,6 +29,7 @@ from headgate.cli import (
     doctor,
     flags,
     fleet,
+    gap,
     hammer,
     history,
     init,
@@ -96,6 +97,7 @@ doctor.app.command("fleet")(fleet.show_fleet)
 app.add_typer(config.app, name="config", rich_help_panel=CLOSER)
 app.add_typer(stream.app, name="stream", rich_help_panel=CLOSER)
 app.add_typer(shard.app, name="shard", rich_help_panel=CLOSER)
+app.add_typer(gap.app, name="gap", rich_help_panel=CLOSER)
 app.add_typer(journal.app, name="journal", rich_help_panel=CLOSER)
 app.add_typer(deadletter.app, name="deadletter", rich_help_panel=CLOSER)
 app.add_typer(flags.app, name="flags", rich_help_panel=CLOSER)

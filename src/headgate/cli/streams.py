@@ -51,7 +51,7 @@ def shard_blocks(streams: Sequence[StreamStatus], at_ms: int) -> list[Block]:
 def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
     return Rows(
         (
-            *("stream", "shards", "waiting", "oldest", "watermark", "last commit"),
+            *("stream", "shards", "waiting", "oldest", "watermark", "last commit", "next commit"),
             *("rows", "late", "dead", "gaps"),
         ),
         tuple(
@@ -62,6 +62,7 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
                 _oldest(stream.lag),
                 shown_moment(stream.watermark_ms),
                 _ago(stream.committed_ms, at_ms),
+                due(stream.due_ms, at_ms),
                 *(f"{one:,}" for one in (stream.rows, stream.late, stream.dead, stream.gaps)),
             )
             for stream in streams
@@ -78,15 +79,19 @@ def _beside(stream: StreamStatus) -> str:
 
 def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
     return Rows(
-        ("shard", "condition", "node", "waiting", "watermark", "last commit", "commits", "doing"),
+        (
+            *("shard", "condition", "node", "waiting", "watermark", "last commit", "next commit"),
+            *("commits", "doing"),
+        ),
         tuple(
             (
                 console.printable(shard.name),
                 shard.condition,
-                console.printable(shard.node or "-"),
+                console.printable(_holder(shard)),
                 waiting(shard.lag),
                 shown_moment(shard.watermark_ms),
                 _ago(shard.committed_ms, at_ms),
+                due(shard.due_ms, at_ms),
                 f"{shard.commits:,}",
                 console.printable(shard.doing or "-"),
             )
@@ -96,27 +101,43 @@ def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
     )
 
 
+def _holder(shard: ShardStatus) -> str:
+    return f"{shard.node}, silent" if shard.is_silent else shard.node or "-"
+
+
 def _partitions(shards: Sequence[ShardStatus]) -> Rows:
+    every = [(shard, one) for shard in shards for one in shard.partitions]
+    is_log = any(one.left_ms is not None for _, one in every)
     return Rows(
-        ("source partition", "shard", "position", "watermark"),
+        ("source partition", "shard", "position", "watermark", *(["expires"] if is_log else [])),
         tuple(
             (
                 console.printable(one.name),
                 console.printable(shard.name),
                 console.printable(one.position or "-"),
                 shown_moment(one.watermark_ms),
+                *([_expires(one.left_ms)] if is_log else []),
             )
-            for shard in shards
-            for one in shard.partitions
+            for shard, one in every
         ),
     )
 
 
+def _expires(left_ms: int | None) -> str:
+    """When the next record to read will be gone at the source."""
+    if left_ms is None:
+        return "-"
+    return f"in {shown_ms(left_ms)}" if left_ms > 0 else "may be gone"
+
+
 def waiting(lag: Lag | None) -> str:
-    """`3 files, 1.2 MB`. If nobody looks now, nobody knows: then what was seen, and when."""
+    """`3 files, 1.2 MB`; `700 records, 1.2 MB`. If nobody looks now, nobody knows: then what was
+    seen, and when."""
     if lag is None:
         return "not known"
-    words = f"{many(lag.files, 'file')}, {shown_bytes(lag.size_bytes)}" if lag.files else "nothing"
+    counts = [(lag.files, "file"), (lag.records, "record")]
+    told = [many(count, word) for count, word in counts if count]
+    words = ", ".join([*told, shown_bytes(lag.size_bytes)]) if told else "nothing"
     return words if lag.is_now else f"not known; {shown_ms(lag.age_ms)} ago: {words}"
 
 
@@ -128,6 +149,13 @@ def _oldest(lag: Lag | None) -> str:
 
 def _ago(moment_ms: int | None, at_ms: int) -> str:
     return "-" if moment_ms is None else f"{shown_ms(max(0, at_ms - moment_ms))} ago"
+
+
+def due(moment_ms: int | None, at_ms: int) -> str:
+    """When the running shift is over, and its holder commits at the latest."""
+    if moment_ms is None:
+        return "-"
+    return f"within {shown_ms(moment_ms - at_ms)}" if moment_ms > at_ms else "now"
 
 
 def cause_of(words: str) -> str:

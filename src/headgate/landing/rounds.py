@@ -54,7 +54,8 @@ def next_move(
 ) -> Start | Wait:
     """`is_eager`: somebody waits until everything has landed; `is_proved`: it has, as far as the
     checkpoint knows; `look_ms`: how long until the source is looked at again."""
-    if is_eager and waiting.is_held_back:
+    is_over = wall_ms >= shift.end_ms + settings.grace_ms or monotonic_ms >= shift.over_ms
+    if waiting.is_held_back and (is_eager or is_over):  # else rounds of next to nothing
         return Wait(monotonic_ms + max(1, min(look_ms, HELD_BACK_MS)))
     if is_eager and waiting.is_any:
         return Start(ends_shift=True, why="something waits")
@@ -62,7 +63,6 @@ def next_move(
         return Start(ends_shift=True, why="nothing waits")
     if waiting.size_bytes >= settings.round_bytes and not waiting.is_held_back:
         return Start(ends_shift=False, why="enough waits")
-    is_over = wall_ms >= shift.end_ms + settings.grace_ms or monotonic_ms >= shift.over_ms
     if is_over:
         return Start(ends_shift=True, why="the shift is over")
     left_ms = min(shift.end_ms + settings.grace_ms - wall_ms, shift.over_ms - monotonic_ms)

@@ -233,12 +233,12 @@ class RootWork:
                     room -= len(found.hours)
         flags: list[Flags] = []
         for one, outcome in zip(due, self._tools.each(self._outcome, due), strict=True):
-            if isinstance(outcome, list):
-                flags += outcome
-            elif isinstance(outcome, Unavailable):
-                self._out_of_reach.append(outcome)
-            else:
-                self._troubles[one.stream.name] = str(outcome)[:TROUBLE_MAX]
+            certified, trouble = outcome
+            flags += certified
+            if isinstance(trouble, Unavailable):
+                self._out_of_reach.append(trouble)
+            elif trouble is not None:
+                self._troubles[one.stream.name] = str(trouble)[:TROUBLE_MAX]
         if flags:
             frontiers = {one.stream: one.period.end_ms for one in flags if one.stream is not None}
             self._raise(flags, RootJournal("raise", "", (), frontiers_ms=frontiers))
@@ -281,27 +281,28 @@ class RootWork:
                 )
             yield seat.last_ms
 
-    def _outcome(self, due: Due) -> list[Flags] | HeadgateError:
-        """One stream's trouble is for a person, and the others go on."""
+    def _outcome(self, due: Due) -> tuple[list[Flags], HeadgateError | None]:
+        """One stream's trouble is for a person, and the others go on; so do its hours before it."""
+        flags: list[Flags] = []
         try:
-            return self._closed(due)
+            for one in self._closed(due):
+                flags += [one]
         except (Corrupt, Halted, Invalid, Unavailable) as error:
-            return error
+            return flags, error
+        return flags, None
 
-    def _closed(self, due: Due) -> list[Flags]:
+    def _closed(self, due: Due) -> Iterator[Flags]:
         """The hours that are over for good, each with its certificate."""
         stream, seat = due.stream, due.seat
         closing_ms = due.hours[-1].end_ms
         self._mark(stream.name, closing_ms, seat.frontier_ms)
         again = self._read_again(stream.name, due.evidence)
         sure = closable(seat, again, stream.allowed_lateness_ms, len(due.hours))
-        flags: list[Flags] = []
         for hour in (hour for hour in sure if hour.end_ms <= closing_ms):
             gathered = gather(self._lake, stream.name, hour, again)
             if self._is_merged_first(stream, gathered):
-                break
-            flags.append(self._certified(stream, gathered))
-        return flags
+                return
+            yield self._certified(stream, gathered)
 
     def _is_due(self, seat: Seat, stream: ReadyStream) -> bool:
         """Whether its next hour could be complete, by the clock: else nothing needs to be read."""
@@ -403,12 +404,17 @@ class RootWork:
         """The next level, after the fact of the one below it, in the same pass."""
         due = (next_hours if kind == "hour" else next_days)(self._tenure.document)
         flags: list[Flags] = []
-        with self._noted(f"/{kind}"):
-            for parent in due:  # what was found before a trouble counts
+        found: list[Parent] = []
+        is_stopped = False
+        for parent in due:
+            if is_stopped and not parent.is_again:
+                continue  # the frontier goes over no trouble; what was withdrawn lies behind it
+            with self._noted(f"/{kind}"):
                 flags += [self._parent(parent)]
+                found += [parent]
+            is_stopped |= parent not in found
         if not flags:
             return False
-        found = due[: len(flags)]
         ends = [parent.period.end_ms for parent in found if not parent.is_again]
         frontier_ms = max(ends, default=None)
         journal = RootJournal(

@@ -13,6 +13,8 @@ from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name
 from headgate.settings.problems import Place, Problem, nearest
 from headgate.settings.rules import absolute, is_inside
 from headgate.settings.secrecy import guarded
+from headgate.sources.kafka.options import check_own
+from headgate.sources.kafka.templates import TOPIC
 
 
 def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
@@ -112,8 +114,22 @@ def _kafka(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
     if source.get("kind") != "kafka":
         return
     at, land_as = ("streams", name, "source"), stream.get("land_as", "parquet")
+    if ("pattern" in source) != (TOPIC in name):
+        words = (
+            f"a stream with a pattern is a template: put {TOPIC} into its name, like "
+            f"{f'{name}_{TOPIC}'!r}"
+            if "pattern" in source
+            else f"{TOPIC} in the name of a stream is for a source with a `pattern`"
+        )
+        yield Problem((*at, "pattern"), words)
     for key in ("options", "spark_options"):
         yield from _bare_secrets(source.get(key), (*at, key))
+    for option in _mapping(source.get("spark_options")):
+        try:
+            check_own(str(option))
+        except Invalid as error:
+            _, _, words = str(error).partition(": ")
+            yield Problem((*at, "spark_options", str(option)), words)
     if source.get("land") and land_as != "parquet":
         yield Problem((*at, "land"), f"is for parquet, and the stream lands as {land_as}")
     if source.get("format") == "binary" and land_as != "parquet":

@@ -44,6 +44,7 @@ class KafkaSettings:
 
     brokers: str  # host:port, with commas
     topics: tuple[str, ...]
+    pattern: str = ""  # of topics that become streams of their own; then there are no others
     format: Literal["json", "text", "binary"] = "json"  # of the value
     start: Literal["beginning", "end", "time"] = "beginning"
     start_ms: int | None = None  # of `time`
@@ -57,7 +58,7 @@ class KafkaSettings:
 
     @property
     def words(self) -> str:
-        return f"kafka {self.brokers} {', '.join(self.topics)}"
+        return f"kafka {self.brokers} {', '.join(self.topics) or self.pattern}"
 
     @property
     def place(self) -> str:
@@ -166,8 +167,9 @@ class Source(Protocol):
     def plan(
         self, positions: Mapping[str, str], *, size_bytes_max: int, until: Mapping[str, str] = {}
     ) -> Plan:
-        """From these positions, as of the last look; at least one file if anything waits. `until`:
-        exactly to there, for who must read a range again. Raises Unavailable."""
+        """From these positions, as of the last look; at least one file or record if anything waits
+        and is not held back. `until`: exactly to there, for who must read a range again. Raises
+        Unavailable."""
 
     def confirm(self, plan: Plan) -> None:
         """After the read, before the intent. Raises Conflict (plan again), Unavailable."""

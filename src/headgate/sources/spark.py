@@ -139,12 +139,14 @@ def _told(session: SparkSession, rows: DataFrame, facts: list[dict[str, object]]
     table = session.range(1).select(
         fn.inline(fn.from_json(fn.lit(json.dumps(facts)), f"array<struct<{_struct(_FACTS)}>>"))
     )
-    # A whole number is found faster than a text, and the text is compared once it is found.
+    # A whole number is found faster than a text. The text itself is compared in the first line: a
+    # task reads one file, so what holds for that line holds for the others.
     hashed = table.withColumnRenamed("path", "known").withColumn("hash", fn.xxhash64("known"))
     joined = rows.withColumn("hash", fn.xxhash64("path")).join(fn.broadcast(hashed), "hash", "left")
     # In the column that is always landed: one that nobody needs would not be looked at.
     partition = fn.expr(
-        "CASE WHEN known = path THEN partition ELSE raise_error(concat(path, ': not planned')) END"
+        "CASE WHEN IF(line = 1, known = path, known IS NOT NULL) THEN partition "
+        "ELSE raise_error(concat(path, ': not planned')) END"
     )
     return joined.select(
         *kept, "label", partition.alias("partition"), "number", "arrival_ms", "mark_ms"

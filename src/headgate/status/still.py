@@ -4,6 +4,7 @@ Each kind is a fixed word. `is_for_a_person` says that it does not go on by itse
 there to be seen: somebody paused it, somebody is still writing a file.
 """
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,17 @@ from headgate.landing import StreamSettings
 from headgate.landing.kind import kind_name
 from headgate.landing.report import Report
 from headgate.ready import MERGE_TRIES_MAX
+from headgate.sources import KafkaSettings
 from headgate.status.fleet import ClusterStatus, TaskStatus, shown_ms
 
-NO_NODE, NOT_BEGUN = "no node has it", "not started"  # kinds
+NO_NODE, NOT_BEGUN, SILENT = "no node has it", "not started", "node silent"  # kinds
+UNREADABLE, OPEN, EXPIRING = "unreadable topics", "open transactions", "expires soon"  # of a log
+EXPIRING_MS = 3_600_000
 RELEASED = ("--reason", "the cause is fixed")
 RESTAGED = ("--reason", "what was staged is gone")
 RESUMED = ("--reason", "it may go on")
+ACCEPT = "headgate gap accept "
+ACCEPTED = ("--reason", "we know, and go on without them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class ShardFacts:
     def is_reported_now(self) -> bool:
         """By whoever holds it."""
         task, report = self.task, self.report
-        if task is None or report is None:
+        if task is None or report is None or task.is_silent:
             return False
         return task.condition == "in progress" and task.epoch == report.epoch
 
@@ -82,12 +88,20 @@ def standing_of(
     """What a person must do first comes first."""
     if document is not None and document.retired is not None and settings is None:
         return ()  # it is over, on record
+    is_log = settings is not None and isinstance(settings.source, KafkaSettings)
     found = [
         *_of_merging(stream, merging),
         *_of_settings(stream, settings, document),
         *_without_a_node(stream, shards, cluster),
         *_of_person(stream, document, cluster.at_ms),
-        *(one for shard in shards for one in _of_shard(shard, cluster.at_ms)),
+        *(
+            one
+            for shard in shards
+            for one in _of_shard(
+                shard, cluster.at_ms, can_others=_can_others(stream, cluster), is_log=is_log
+            )
+        ),
+        *(one for shard in shards for one in _expiring(shard, cluster.at_ms)),
     ]
     return tuple(sorted(found, key=lambda one: not one.is_for_a_person))
 
@@ -163,10 +177,35 @@ def _of_merging(stream: str, merging: Merging | None) -> Iterator[Standing]:
     )
 
 
-def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
+def _can_others(stream: str, cluster: ClusterStatus) -> bool:
+    """Whether a node is there that was heard of, and can take over."""
+    kind = kind_name(stream)
+    return any(one.is_able and not one.is_silent and one.knows(kind) for one in cluster.members)
+
+
+def _silent(name: str, task: TaskStatus, can_others: bool) -> Standing:
+    left_ms = task.left_ms or 0
+    ends = f"ends in about {shown_ms(left_ms)}" if left_ms > 0 else "is over"
+    who = "another node takes the shard over" if can_others else "any node that runs takes it over"
+    return Standing(
+        SILENT,
+        name,
+        f"node {task.node}, which held it, seems to be gone: it was killed, is paused, or cannot "
+        "reach the store",
+        f"its session {ends}; then {who}, and finishes what it began",
+        None if can_others else Advice("run"),
+        is_for_a_person=False,
+    )
+
+
+def _of_shard(
+    shard: ShardFacts, at_ms: int, *, can_others: bool, is_log: bool
+) -> Iterator[Standing]:
     task, checkpoint, report = shard.task, shard.checkpoint, shard.report
     journal = None if checkpoint is None else checkpoint.journal
     is_aside = task is not None and task.set_aside is not None
+    if task is not None and task.condition == "in progress" and task.is_silent:
+        yield _silent(shard.name, task, can_others)
     if task is not None and task.set_aside is not None:
         yield _set_aside(shard.name, task.set_aside.words, has_journal=journal is not None)
     if journal is not None and not is_aside and (task is None or task.condition != "in progress"):
@@ -189,26 +228,10 @@ def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
             None,
             is_for_a_person=True,
         )
-    if report is not None and report.unreadable and shard.proved_ms(at_ms) is None:
-        first = f"{report.unreadable:,} files, the first of them: " if report.unreadable > 1 else ""
-        yield Standing(
-            "unreadable files",
-            shard.name,
-            f"{first}{report.unreadable_why}",
-            "they do not land as they are, and no further hour can be complete; all else lands",
-            None,
-            is_for_a_person=True,
-        )
-    if report is not None and report.unfinished and shard.proved_ms(at_ms) is None:
-        files = "1 file is" if report.unfinished == 1 else f"{report.unfinished:,} files are"
-        yield Standing(
-            "unfinished files",
-            shard.name,
-            f"{files} unfinished: still being written (.x, _x, *.tmp), or younger than min_age",
-            "they land once they are complete; until then nothing proves that all is there",
-            None,
-            is_for_a_person=False,
-        )
+    if report is not None and is_log and shard.proved_ms(at_ms) is None:
+        yield from _of_log(shard.name, report)
+    elif report is not None:
+        yield from _of_files(shard, report, at_ms)
     without = [] if checkpoint is None else _without_watermark(checkpoint)
     if without:
         yield Standing(
@@ -221,10 +244,89 @@ def _of_shard(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
         )
 
 
+def _of_files(shard: ShardFacts, report: Report, at_ms: int) -> Iterator[Standing]:
+    if report.unreadable and shard.proved_ms(at_ms) is None:
+        first = f"{report.unreadable:,} files, the first of them: " if report.unreadable > 1 else ""
+        yield Standing(
+            "unreadable files",
+            shard.name,
+            f"{first}{report.unreadable_why}",
+            "they do not land as they are, and no further hour can be complete; all else lands",
+            None,
+            is_for_a_person=True,
+        )
+    if report.unfinished and shard.proved_ms(at_ms) is None:
+        files = "1 file is" if report.unfinished == 1 else f"{report.unfinished:,} files are"
+        yield Standing(
+            "unfinished files",
+            shard.name,
+            f"{files} unfinished: still being written (.x, _x, *.tmp), or younger than min_age",
+            "they land once they are complete; until then nothing proves that all is there",
+            None,
+            is_for_a_person=False,
+        )
+
+
+def _of_log(name: str, report: Report) -> Iterator[Standing]:
+    if report.unreadable:
+        others = f", and {report.unreadable - 1:,} more" if report.unreadable > 1 else ""
+        yield Standing(
+            UNREADABLE,
+            name,
+            f"{report.unreadable_why}{others}",
+            "nothing of it lands, and no further hour can be complete; all else lands",
+            None,
+            is_for_a_person=True,
+        )
+    if report.unfinished:
+        one = report.unfinished == 1
+        where = "a source partition" if one else f"{report.unfinished:,} source partitions"
+        yield Standing(
+            OPEN,
+            name,
+            f"a transaction is open in {where}",
+            "its records land once its producer ends it, or the cluster does; until then nothing "
+            "proves that all is there",
+            None,
+            is_for_a_person=False,
+        )
+
+
+def _expiring(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
+    """The clock runs on while nobody reads: then it is the last report that tells."""
+    left_ms = {name: one for name, one in left_of(shard, at_ms).items() if one < EXPIRING_MS}
+    if not left_ms:
+        return
+    name = min(left_ms, key=lambda one: left_ms[one])
+    others = f", and {len(left_ms) - 1:,} more follow" if len(left_ms) > 1 else ""
+    first_ms = left_ms[name]
+    when = f"expires in {shown_ms(first_ms)}" if first_ms > 0 else "may have expired by now"
+    is_held = shard.task is not None and shard.task.condition == "in progress"
+    yield Standing(
+        EXPIRING,
+        shard.name,
+        f"{name}: the next record to read {when} at the source{others}",
+        "what is not read by then is lost, and stays a gap; let its topic keep records for longer "
+        "(retention.ms) until it has caught up",
+        None if is_held else Advice("run"),
+        is_for_a_person=True,
+    )
+
+
+def left_of(shard: ShardFacts, at_ms: int) -> dict[str, int]:
+    """By source partition, how long the next record to read is still there; none of those of which
+    nobody knows it, or of which nothing waits."""
+    if shard.report is None or shard.proved_ms(at_ms) is not None:
+        return {}
+    return {name: one - at_ms for name, one in shard.report.expires_ms.items()}
+
+
 def _set_aside(name: str, words: str, *, has_journal: bool) -> Standing:
     # An error that a journal's files are gone ends in that command; nothing else helps.
     if has_journal and "headgate journal restage" in words:
         advice = Advice("journal restage", (name,), RESTAGED)
+    elif gap := _gap_of(words):  # likewise
+        advice = Advice("gap accept", gap, ACCEPTED)
     else:
         advice = Advice("shard release", (name,), RELEASED)
     return Standing(
@@ -236,6 +338,14 @@ def _set_aside(name: str, words: str, *, has_journal: bool) -> Standing:
         advice,
         is_for_a_person=True,
     )
+
+
+def _gap_of(words: str) -> tuple[str, ...]:
+    """The stream, and what is gone of it, as the command in these words names them; none: there is
+    no such command, or it was cut off."""
+    _, _, rest = words.partition(ACCEPT)
+    named, is_whole, _ = rest.partition(" --reason")
+    return tuple(shlex.split(named)) if is_whole else ()
 
 
 def _without_watermark(checkpoint: Checkpoint) -> list[str]:

@@ -24,6 +24,7 @@ from headgate.status.still import (
     Advice,
     ShardFacts,
     Standing,
+    left_of,
     standing_of,
 )
 from headgate.store import Damaged, DocumentStore, JsonObject
@@ -48,6 +49,7 @@ class Lag:
     unreadable: int  # files that a person must look at
     age_ms: int  # since it was seen
     is_now: bool  # whoever holds the shard says so
+    records: int = 0  # of a log, with its holes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class PartitionStatus:
     name: str
     position: str
     watermark_ms: int | None  # None: it has none yet
+    left_ms: int | None = None  # so long the next record to read is still at the source; below
+    # zero: it may be gone; None: nothing waits, or nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,16 @@ class ShardStatus:
     committed_ms: int | None  # wall time of the last commit
     journal: int | None  # the number of a commit that is not finished
     partitions: tuple[PartitionStatus, ...]
+    is_silent: bool = False  # its holder missed a renewal, and seems to be gone
+    free_ms: int | None = None  # then: the wall time when that session ends
+    due_ms: int | None = None  # wall time by which its holder commits: the end of the shift
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is to be done, as far as anybody saw; what is unfinished cannot land yet."""
+        if self.journal is not None or self.lag is None:
+            return self.journal is None and self.condition == NOT_STARTED
+        return self.lag.files == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +116,30 @@ class StreamStatus:
             sum(lag.unreadable for lag in known),
             max(lag.age_ms for lag in known),
             all(lag.is_now for lag in known),
+            sum(lag.records for lag in known),
         )
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is to be done, as far as anybody saw, or a person does not want it done."""
+        is_over = bool(self.paused or self.ended)
+        return all(one.is_at_rest or (is_over and one.journal is None) for one in self.shards)
 
     @property
     def watermark_ms(self) -> int | None:
         """Of the slowest source partition; None: one has none yet."""
         return _slowest([one for shard in self.shards for one in shard.partitions])
+
+    @property
+    def due_ms(self) -> int | None:
+        """The next commit of any shard; None: no holder said so."""
+        return min((one.due_ms for one in self.shards if one.due_ms is not None), default=None)
+
+    @property
+    def left_ms(self) -> int | None:
+        """Of the source partition that loses records first; None: of none it is known."""
+        known = [one.left_ms for shard in self.shards for one in shard.partitions]
+        return min((one for one in known if one is not None), default=None)
 
     @property
     def commits(self) -> int:
@@ -275,6 +307,7 @@ def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObjec
         **asdict(stream),
         "lag": None if lag is None else asdict(lag),
         "watermark_ms": stream.watermark_ms,
+        "left_ms": stream.left_ms,
         "commits": stream.commits,
         "rows": stream.rows,
         "late": stream.late,
@@ -282,6 +315,7 @@ def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObjec
         "gaps": stream.gaps,
         "hours": stream.hours,
         "committed_ms": stream.committed_ms,
+        "due_ms": stream.due_ms,
         "standing": standing,
     }
 
@@ -289,11 +323,14 @@ def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObjec
 def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStatus:
     checkpoint = facts.checkpoint or Checkpoint()
     journal = checkpoint.journal
+    left_ms = left_of(facts, at_ms)
     partitions = tuple(
-        PartitionStatus(name, position, checkpoint.watermarks.get(name))
+        PartitionStatus(name, position, checkpoint.watermarks.get(name), left_ms.get(name))
         for name, position in checkpoint.positions.items()
     )
     task, report = facts.task, facts.report
+    is_silent = task is not None and task.condition == "in progress" and task.is_silent
+    silent_ms = task.left_ms if task is not None and is_silent else None
     return ShardStatus(
         name=facts.name,
         stream=stream,
@@ -312,6 +349,9 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         committed_ms=checkpoint.committed_ms or None,
         journal=None if journal is None else journal.number,
         partitions=partitions,
+        is_silent=is_silent,
+        free_ms=None if silent_ms is None else at_ms + silent_ms,
+        due_ms=report.due_ms if report is not None and facts.is_reported_now else None,
     )
 
 
@@ -329,6 +369,7 @@ def _lag(facts: ShardFacts, at_ms: int) -> Lag | None:
         report.unreadable,
         max(0, at_ms - report.at_ms),
         is_now=facts.is_reported_now,
+        records=report.waiting_records,
     )
 
 

@@ -24,6 +24,7 @@ from headgate.errors import Ended, HeadgateError, Invalid, OutcomeUnknown, Unava
 from headgate.lake import Lake
 from headgate.sources import Source
 from headgate.sources.folder import Folder
+from headgate.sources.kafka import Cluster
 from headgate.store import DocumentStore
 from headgate.tables import Mover
 from headgate.tables.site import Site
@@ -86,6 +87,15 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
         "remove": Sort.WRITE,
         "remove_folder": Sort.WRITE,
         "append": Sort.WRITE,
+    },
+    Cluster: {
+        "names": Sort.READ,
+        "topics": Sort.READ,
+        "bounds": Sort.READ,
+        "offsets_at": Sort.READ,
+        "keeping": Sort.READ,
+        "sample": Sort.READ,
+        "count": Sort.READ,
     },
     Source: {
         "partitions": Sort.READ,

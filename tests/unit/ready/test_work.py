@@ -394,6 +394,33 @@ def test_a_withdrawn_hour_of_a_stream_that_this_node_does_not_know_is_told() -> 
     assert (world.root().reopened, world.root().troubles) == ({}, {})
 
 
+@pytest.mark.parametrize("content", [b"?", None])
+def test_inv6_a_withdrawn_hour_whose_file_was_changed_is_not_vouched_for_again(
+    content: bytes | None,
+) -> None:
+    world = world_of()
+    world.reach("orders", hour(14))
+    run(world)
+    (path,) = [file.path for file in world.certificate("orders", hour(13)).files]
+    hold(world, "orders", 13)
+    wish_withdrawn(world, "orders", 13)
+    run(world)
+    raw = world.lake.files()[path]
+    delete(world, path)
+    if content is not None:
+        world.lake.put(path, content)
+    let_go(world, "orders", 13)
+    run(world)
+    (place,) = [one for one in world.root().reopened if "/" in one]
+    assert path in world.root().troubles[place]
+    assert hours_of(world) == []
+
+    world.lake.put(path, raw)
+    run(world)
+    assert (world.root().reopened, world.root().troubles) == ({}, {})
+    assert world.certificate("orders", hour(13)).generation == 2
+
+
 def test_inv3_an_older_holder_stops() -> None:
     world = world_of()
     old = Process(world)
@@ -474,6 +501,45 @@ def test_a_certificate_that_nobody_here_froze_stops_only_its_stream() -> None:
     assert archived in world.root().troubles["orders"]
     assert world.root().journal is None
     assert world.lake.files()[archived] == b"{}"
+
+
+def test_kf14_hours_before_one_in_trouble_get_their_flags() -> None:
+    """A stream that catches up closes many hours at once: one of them must not hold the rest."""
+    world = world_of()
+    world.land("orders", hour(16))
+    lost = record_path("orders", 0, 2)
+    raw = world.lake.files()[lost]
+    delete(world, lost)
+    world.reach("orders", hour(18))
+    run(world)
+    assert hours_of(world) == [f"2027-01-15/{one}" for one in (13, 14, 15)]
+    assert lost in world.root().troubles["orders"]
+
+    world.lake.put(lost, raw)
+    run(world)
+    assert hours_of(world) == [f"2027-01-15/{one}" for one in range(13, 18)]
+    assert world.root().troubles == {}
+
+
+def test_inv6_a_withdrawn_hour_over_all_streams_comes_back_beside_one_in_trouble() -> None:
+    world = world_of()
+    world.reach("orders", hour(15))
+    run(world)
+    strange = f"2027-01-15/15/{FLAG}"
+    world.lake.put(strange, b"?")
+    world.reach("orders", hour(17))
+    run(world)
+    wish_withdrawn(world, "orders", 13)
+    run(world)
+    assert f"2027-01-15/13/{FLAG}" in world.flags()
+    assert world.root().reopened == {}
+    assert strange in world.root().troubles["/hour"]
+    assert world.root().hours_ms == hour(15).start_ms
+
+    delete(world, strange)
+    run(world)
+    assert world.root().hours_ms == hour(17).start_ms
+    assert (world.root().troubles, world.faults()) == ({}, [])
 
 
 def test_a_root_is_one_task_that_is_never_done() -> None:

@@ -2,16 +2,19 @@
 
 lives      a topic that was deleted and made again has another id, and offsets that begin again:
            reading goes on in its next life only when a person says so
-starts     by source partition: where reading begins, if not at the beginning; fixed at first sight
+starts     by source partition: where reading begins, fixed at first sight: what expires after that,
+           and before the first read, is a gap as any other
 accepted   by source partition: records that begin there are gone, and a person accepted it
 
 Written by compare-and-set; who comes second reads what the first one wrote.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from headgate.errors import Halted
 from headgate.sources.kafka import Topic
 from headgate.store import DocumentStore
 from headgate.store.changes import Kept, change, create_if_absent, read
@@ -19,6 +22,8 @@ from headgate.store.codec import Whole
 from headgate.store.names import key
 
 KAFKA = "kafka"
+
+_NAME = re.compile(r"([^/~]+)(?:~([0-9]+))?/([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,15 @@ def partition_name(topic: str, life: int, number: int) -> str:
 
 
 def parsed_name(name: str) -> tuple[str, int, int]:
-    """Topic, life and number of a source partition."""
-    before, _, number = name.rpartition("/")
-    topic, _, life = before.partition("~")
+    """Topic, life and number of a source partition. Raises Halted: it is none of a topic."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise Halted(
+            f"{name}: is no partition of a topic: this stream was read from a source of another "
+            "kind before; nothing is read until a person decides; next: read the topics as a "
+            "stream of another name"
+        )
+    topic, life, number = found.groups()
     return topic, int(life or 1), int(number)
 
 

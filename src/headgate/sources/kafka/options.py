@@ -26,13 +26,33 @@ _DEFAULTS: Final = {  # for whole partitions at once, not for a few records now 
     "kafka.receive.buffer.bytes": "1048576",
     "groupIdPrefix": "headgate",
 }
+_DECIDED: Final = frozenset(  # which records are read, and that none is passed over in silence
+    {
+        *("assign", "subscribe", "subscribepattern", "startingoffsets", "endingoffsets"),
+        *("startingoffsetsbytimestamp", "endingoffsetsbytimestamp", "startingtimestamp"),
+        *("endingtimestamp", "startingoffsetsbytimestampstrategy", "failondataloss"),
+        *("includeheaders", "minpartitions", "maxrecordsperpartition"),
+        *("kafka.bootstrap.servers", "kafka.isolation.level", "kafka.auto.offset.reset"),
+    }
+)
+
+
+def check_own(key: str) -> None:
+    """Raises Invalid: an option of Spark's that is not up to the settings; it takes any case."""
+    if key.lower() in _DECIDED:
+        raise Invalid(
+            f"source.spark_options {key}: what is read is decided here, record by record; next: "
+            "take it out of the settings"
+        )
 
 
 def for_spark(
     brokers: str, options: Mapping[str, str], own: Mapping[str, str], isolation: str
 ) -> dict[str, str]:
-    """`options` and `own` with their secrets; `own` is in Spark's words and goes before all but
-    what makes reading exact. Raises Invalid."""
+    """`options` and `own` with their secrets; `own` is in Spark's words and goes before all else,
+    and must not touch what makes reading exact. Raises Invalid."""
+    for key in own:
+        check_own(key)
     found = {f"{PREFIX}{key}": options[key] for key in _SAME if key in options}
     if found.get("kafka.ssl.endpoint.identification.algorithm") == "none":
         found["kafka.ssl.endpoint.identification.algorithm"] = ""

@@ -32,9 +32,10 @@ class Log:
 
 
 def shares(
-    logs: Mapping[str, Log], *, records_max: int, size_bytes_max: int, now_ms: int
+    logs: Mapping[str, Log], *, records_max: int, size_bytes_max: int, now_ms: int, turn: int = 0
 ) -> dict[str, int]:
-    """How many offsets of each; none of those that get nothing. At least one if anything waits."""
+    """How many offsets of each; none of those that get nothing. At least one if anything waits.
+    `turn`: counted up from plan to plan; where there is not one for each, another is first."""
     waiting = {name: log for name, log in logs.items() if log.waiting > 0}
     left = Room(max(1, records_max), max(1, size_bytes_max))
     found: dict[str, int] = {}
@@ -45,10 +46,15 @@ def shares(
     )
     for _, name in soonest:
         found[name] = left.take(waiting[name].waiting, waiting[name].record_bytes)
-    rest = sorted((log.waiting, name) for name, log in waiting.items() if name not in found)
-    for n, (wanted, name) in enumerate(rest):  # the smallest first: what it leaves is for others
+    rest = sorted(name for name in waiting if name not in found)
+    first = turn % max(1, len(rest))
+    for name in rest[first:] + rest[:first]:  # one of each, as far as it goes
+        found[name] = left.take(1, waiting[name].record_bytes)
+    rest.sort(key=lambda name: waiting[name].waiting)  # what the smallest leave is for the others
+    for n, name in enumerate(rest):
         fair = left.share(len(rest) - n, waiting[name].record_bytes)
-        found[name] = left.take(min(wanted, max(1, fair)), waiting[name].record_bytes)
+        wanted = min(waiting[name].waiting - found[name], fair)
+        found[name] += left.take(wanted, waiting[name].record_bytes)
     return {name: taken for name, taken in found.items() if taken > 0}
 
 

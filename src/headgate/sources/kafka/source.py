@@ -18,7 +18,7 @@ from shlex import quote
 
 from headgate.ambient import Ambient
 from headgate.engine import InputSpan, Tally
-from headgate.errors import Conflict, Halted
+from headgate.errors import Conflict, Corrupt, Halted, Unavailable
 from headgate.sources import Gap, KafkaSettings, Plan, Range, Waiting
 from headgate.sources.kafka import Bounds, Cluster, Keeping, Sample, Topic, TopicPartition
 from headgate.sources.kafka.document import (
@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Look:
     at_ms: int  # by the store's clock, before anything was asked
+    firsts: Mapping[str, int]  # where reading goes on, whether it is there or not
+    lows: Mapping[str, int]  # what is still there
     logs: Mapping[str, Log]
     gaps: tuple[Gap, ...]
     closed: tuple[str, ...]  # source partitions of an earlier life
@@ -76,6 +78,7 @@ class KafkaSource:
         self._samples: dict[str, tuple[int, Sample]] = {}  # with the moment of each
         self._keeping: tuple[int, Mapping[str, Keeping]] | None = None
         self._tokens = Tokens(settings.records_per_s)
+        self._turn = 0
 
     def partitions(self) -> tuple[str, ...]:
         self._topics = self._cluster.topics(self._settings.topics)
@@ -83,7 +86,9 @@ class KafkaSource:
         for name, topic in self._topics.items():
             life = self._document.lives.get(name)
             # What cannot be asked for has at least one: it joins, and holds every hour until then.
-            count = topic.partitions if life is not None and life.id == topic.id else 1
+            known = 0 if life is None else life.began_with
+            is_told = life is not None and life.id == topic.id
+            count = topic.partitions if is_told else max(1, known)
             number = 1 if life is None else life.number
             names = (partition_name(name, number, one) for one in range(count))
             self._known |= dict.fromkeys(one for one in names if self._is_mine(one))
@@ -98,53 +103,62 @@ class KafkaSource:
         closed = tuple(one for one in positions if self._is_past(one))
         asked = {one: _address(one) for one in positions if self._is_there(one)}
         bounds = self._cluster.bounds(asked.values())
-        new = [one for one, at in asked.items() if not positions[one] and at in bounds]
-        starts = self._starts({one: asked[one] for one in new}, bounds)
+        answering = {one: at for one, at in asked.items() if at in bounds}
+        new = {one: at for one, at in answering.items() if not positions[one]}
+        firsts = self._starts(new, bounds)
+        firsts |= {one: _offset(one, positions[one]) for one in answering if positions[one]}
         logs, gaps = dict[str, Log](), list[Gap]()
-        for name, address in asked.items():
-            if address not in bounds or (not positions[name] and name not in starts):
-                continue
-            first = int(positions[name]) if positions[name] else starts[name]
-            one, gap = self._log(name, first, bounds[address], is_new=not positions[name])
-            logs[name] = one
+        for name, first in firsts.items():
+            logs[name], gap = self._log(name, first, bounds[answering[name]])
             gaps += [] if gap is None else [gap]
         self._sample(logs)
         logs = {name: self._weighed(name, one) for name, one in logs.items()}
-        self._look = _Look(at_ms, logs, tuple(gaps), closed)
+        lows = {name: bounds[answering[name]].low for name in logs}
+        self._look = _Look(at_ms, firsts, lows, logs, tuple(gaps), closed)
         return self._waiting(positions, logs, at_ms)
 
     def plan(
         self, positions: Mapping[str, str], *, size_bytes_max: int, until: Mapping[str, str] = {}
     ) -> Plan:
+        if until and self._look is None:
+            self.look(positions)
         seen = self._look
         if seen is None:
             return self._plan({}, (), {}, has_more=True)
-        logs = {
-            name: _from(one, positions.get(name, ""))
-            for name, one in seen.logs.items()
-            if not until or name in until
+        firsts = {
+            name: _offset(name, positions[name]) if positions[name] else first
+            for name, first in seen.firsts.items()
+            if name in positions
         }
+        gaps = [gap for gap in seen.gaps if gap.first == str(firsts.get(gap.partition))]
         if until:
-            ends = {name: int(following) for name, following in until.items() if name in logs}
+            ends = _ends_again(until, {name: seen.logs[name] for name in firsts}, seen.closed)
+            logs = {
+                name: replace(seen.logs[name], first=max(firsts[name], seen.lows[name]))
+                for name in ends
+            }
+            gaps = [
+                _cut(gap, min(logs[gap.partition].first, ends[gap.partition]))
+                for gap in gaps
+                if gap.partition in ends
+            ]
         else:
-            taken = shares(
-                logs,
-                records_max=min(self._settings.records_max, self._tokens.left(self._now_ms())),
-                size_bytes_max=size_bytes_max,
-                now_ms=seen.at_ms,
-            )
+            # Behind what a commit under way leads to; what was gone before it stays gone.
+            logs = {
+                name: replace(seen.logs[name], first=max(seen.logs[name].first, first))
+                for name, first in firsts.items()
+            }
+            taken = self._shares(logs, size_bytes_max, seen.at_ms)
             ends = {name: one.first + taken.get(name, 0) for name, one in logs.items()}
-            self._tokens.take(sum(taken.values()))
         spans = tuple(
             InputSpan(name, *_address(name), one.first, ends[name], seen.at_ms, one.record_bytes)
             for name, one in logs.items()
             if ends[name] > one.first
         )
-        gaps = [gap for gap in seen.gaps if gap.first == positions.get(gap.partition)]
         ranges = {
-            name: Range(positions.get(name, ""), str(end))
+            name: Range(positions[name], str(end))
             for name, end in ends.items()
-            if str(end) != positions.get(name, "")
+            if end != firsts[name]
         }
         proofs = {
             name: seen.at_ms
@@ -154,12 +168,29 @@ class KafkaSource:
         for name in seen.closed:
             if not until:
                 proofs[name] = seen.at_ms  # nothing more will ever come
-            position = positions.get(name, "")
+            position = positions.get(name, CLOSED)
             if position != CLOSED and (not until or until.get(name) == CLOSED):
                 ranges[name] = Range(position, CLOSED)
                 gaps.append(Gap(name, position, CLOSED, _GONE))
         has_more = any(ends[name] < one.end for name, one in logs.items())
         return replace(self._plan(ranges, tuple(gaps), proofs, has_more=has_more), spans=spans)
+
+    def _shares(
+        self, logs: Mapping[str, Log], size_bytes_max: int, now_ms: int
+    ) -> Mapping[str, int]:
+        allowed = self._tokens.left(self._now_ms(), _waiting_in(logs))
+        if allowed == 0:
+            return {}
+        self._turn += 1
+        taken = shares(
+            logs,
+            records_max=min(self._settings.records_max, allowed),
+            size_bytes_max=size_bytes_max,
+            now_ms=now_ms,
+            turn=self._turn,
+        )
+        self._tokens.take(sum(taken.values()))
+        return taken
 
     def confirm(self, plan: Plan) -> None:
         if not plan.spans:
@@ -232,21 +263,18 @@ class KafkaSource:
     def _starts(
         self, new: Mapping[str, TopicPartition], bounds: Mapping[TopicPartition, Bounds]
     ) -> dict[str, int]:
-        """Of source partitions that nothing was read of yet."""
-        found = {name: bounds[address].low for name, address in new.items()}
-        chosen = {name: at for name, at in new.items() if self._is_first(name)}
-        if self._settings.start == "beginning" or not chosen:
-            return found
-        unknown = {name: at for name, at in chosen.items() if name not in self._document.starts}
+        """Of source partitions that nothing was read of yet: fixed when they are first seen. One
+        whose start cannot be told now is not read yet."""
+        unknown = {name: at for name, at in new.items() if name not in self._document.starts}
         if unknown:
-            offsets = self._first_offsets(unknown, bounds)
+            offsets = {name: bounds[address].low for name, address in unknown.items()}
+            if self._settings.start != "beginning":
+                chosen = {name: at for name, at in unknown.items() if self._is_first(name)}
+                offsets = {name: at for name, at in offsets.items() if name not in chosen}
+                offsets |= self._first_offsets(chosen, bounds)
             self._document = fix_starts(self._store, self._stream, offsets)
         fixed = self._document.starts
-        for name in chosen:  # one whose start cannot be told now is not read yet
-            low = found.pop(name)
-            if name in fixed:
-                found[name] = max(fixed[name], low)
-        return found
+        return {name: fixed[name] for name in new if name in fixed}
 
     def _first_offsets(
         self, new: Mapping[str, TopicPartition], bounds: Mapping[TopicPartition, Bounds]
@@ -256,7 +284,7 @@ class KafkaSource:
             return ends
         at_time = self._cluster.offsets_at(new.values(), self._settings.start_ms)
         return {
-            name: min(at_time[address], ends[name])
+            name: max(min(at_time[address], ends[name]), bounds[address].low)
             for name, address in new.items()
             if address in at_time
         }
@@ -267,18 +295,18 @@ class KafkaSource:
         known = self._document.lives.get(topic)
         return known is not None and life == known.number and number < known.began_with
 
-    def _log(
-        self, name: str, position: int, bounds: Bounds, *, is_new: bool
-    ) -> tuple[Log, Gap | None]:
-        end = self._end(bounds)
-        if position > end:
+    def _log(self, name: str, position: int, bounds: Bounds) -> tuple[Log, Gap | None]:
+        if position > bounds.high:
             raise Halted(
-                f"{name}: its end is offset {end:,}, and {position:,} was reached before: records "
-                "were taken back at the source, and others will have their offsets; nothing is "
-                "read until a person decides; next: read the topic as a stream of another name, "
+                f"{name}: its end is offset {bounds.high:,}, and {position:,} was reached before: "
+                "records were taken back at the source, and others will have their offsets; "
+                "nothing is read until a person decides; next: read the topic as a stream of "
+                "another name, "
                 f'and headgate stream retire {quote(self._stream)} --reason "…"'
             )
-        if is_new or position >= bounds.low:
+        # What was read under another isolation may be part of a transaction that is still open.
+        end = max(position, self._end(bounds))
+        if position >= bounds.low:
             return Log(position, bounds.high, end), None
         policy = self._settings.out_of_range
         lost = f"offsets {position:,} to {bounds.low - 1:,} expired before they were read"
@@ -313,12 +341,19 @@ class KafkaSource:
             for one in positions
             if one not in logs and positions[one] != CLOSED and not self._is_past(one)
         ]
+        dropped = sorted({parsed_name(one)[0] for one in silent} - {*self._topics})
+        troubles += [
+            f"topic {name} is not in the settings any more, and hours wait for its end; next: put "
+            "it into source.topics again"
+            for name in dropped
+        ]
         open_ones = sum(1 for one in logs.values() if not one.is_proof)
         oldest = [sample.oldest_ms for _, sample in map(self._sampled, logs) if sample.oldest_ms]
         waiting = [one for one in logs.values() if one.waiting > 0]
         why = next(
             iter(troubles), f"{silent[0]}: cannot be asked for its end now" if silent else ""
         )
+        records = _waiting_in(logs)
         return Waiting(
             0,
             sum(one.waiting * one.record_bytes for one in waiting),
@@ -326,9 +361,9 @@ class KafkaSource:
             open_ones,
             len(troubles) or len(silent),
             why,
-            sum(one.waiting for one in waiting),
+            records,
             {name: one.expires_ms for name, one in logs.items() if one.expires_ms is not None},
-            is_held_back=bool(waiting) and self._tokens.left(self._now_ms()) == 0,
+            is_held_back=records > 0 and self._tokens.left(self._now_ms(), records) == 0,
         )
 
     def _sampled(self, name: str) -> tuple[int, Sample]:
@@ -345,10 +380,17 @@ class KafkaSource:
             if one.waiting and (name not in self._samples or now_ms >= self._samples[name][0])
         ]
         for name in sorted(due, key=lambda name: self._sampled(name)[0])[:SAMPLES_MAX]:
-            found = self._cluster.sample(_address(name), logs[name].first, SAMPLE_RECORDS)
-            self._samples[name] = (now_ms + SAMPLE_MS, found)
+            self._samples[name] = (now_ms + SAMPLE_MS, self._sample_of(name, logs[name].first))
         if self._keeping is None or now_ms >= self._keeping[0]:
             self._keeping = (now_ms + KEEPING_MS, self._cluster.keeping(self._settings.topics))
+
+    def _sample_of(self, name: str, offset: int) -> Sample:
+        """What cannot be sampled is guessed: it must not keep the others from being read."""
+        try:
+            return self._cluster.sample(_address(name), offset, SAMPLE_RECORDS)
+        except Unavailable as error:
+            log.warning("kafka.not_sampled", extra={"partition": name, "why": str(error)})
+            return Sample(0, 0, None)
 
     def _weighed(self, name: str, one: Log) -> Log:
         sample = self._sampled(name)[1]
@@ -374,23 +416,26 @@ class Tokens:
 
     def __init__(self, per_s: int) -> None:
         self._per_s = per_s  # 0: as many as there are
-        self._left = float(per_s)
+        self._left = float(per_s * TOKENS_S_MIN)
         self._at_ms: int | None = None
 
-    def left(self, now_ms: int) -> int:
+    def left(self, now_ms: int, wanted: int) -> int:
+        """0 until it is worth a round: as many as are wanted, or those of a few seconds."""
         if not self._per_s:
             return 1 << 62
         if self._at_ms is not None:
             grown = (now_ms - self._at_ms) * self._per_s / 1000
             self._left = min(self._left + grown, self._per_s * TOKENS_S_MAX)
         self._at_ms = now_ms
-        return int(self._left)
+        found = int(self._left)
+        return found if found >= min(wanted, self._per_s * TOKENS_S_MIN) else 0
 
     def take(self, records: int) -> None:
         if self._per_s:
             self._left -= records
 
 
+TOKENS_S_MIN = 5
 TOKENS_S_MAX = 3_600  # what was not read for so long may be read at once
 
 
@@ -399,6 +444,35 @@ def _address(name: str) -> TopicPartition:
     return topic, number
 
 
-def _from(log: Log, position: str) -> Log:
-    """From a position that a commit under way leads to; what was gone before it stays gone."""
-    return replace(log, first=max(log.first, int(position or 0)))
+def _offset(name: str, position: str) -> int:
+    """Raises Corrupt."""
+    if not (position.isascii() and position.isdecimal()):
+        raise Corrupt(f"{name}: {position!r} is no offset; next: headgate audit")
+    return int(position)
+
+
+def _waiting_in(logs: Mapping[str, Log]) -> int:
+    return sum(max(0, one.waiting) for one in logs.values())
+
+
+def _ends_again(
+    until: Mapping[str, str], logs: Mapping[str, Log], closed: Sequence[str]
+) -> dict[str, int]:
+    """Where ranges end that are read once more; without those of an earlier life, whose records
+    are gone. Raises Unavailable: one cannot be read so far now."""
+    found = dict[str, int]()
+    for name, following in until.items():
+        if name in closed:
+            continue
+        end, one = _offset(name, following), logs.get(name)
+        if one is None or one.end < end:
+            raise Unavailable(
+                f"{name}: cannot be read again up to offset {end:,} now, and nothing was read; "
+                "next: headgate status says what its topic lacks"
+            )
+        found[name] = end
+    return found
+
+
+def _cut(gap: Gap, following: int) -> Gap:
+    return replace(gap, next=str(following))

@@ -132,12 +132,13 @@ function tableOf(head, rows, empty) {
 }
 function streamRow(stream) {
   const why = stream.why, lag = stream.lag;
-  const waits = lag === null ? "–" : lag.files ? `${count(lag.files)} files, ${bytes(lag.size_bytes)}` : "nothing";
+  const counts = lag === null ? [] : [lag.files && `${count(lag.files)} files`, lag.records && `${count(lag.records)} records`].filter(Boolean);
+  const waits = lag === null ? "–" : counts.length ? `${counts.join(", ")}, ${bytes(lag.size_bytes)}` : "nothing";
   const title = made("span", {}, name(stream.name));
   if (stream.paused) title.append(made("span", { class: "tag halting", title: printable(stream.paused) }, "paused"));
   const next = why === null || why.hour === null ? "–" : why.hour.replace("T", " ");
   return [title, why === null ? "–" : utc(why.ready_ms), next,
-    why === null ? "–" : tag(stateOfNext(stream)), whyOf(why), waits, utc(stream.watermark_ms),
+    why === null ? "–" : tag(stateOfNext(stream)), whyOf(why), waits, utc(stream.watermark_ms), utc(stream.due_ms),
     count(stream.rows), count(stream.late), count(stream.dead)];
 }
 // The map knows when waiting takes longer than lateness explains.
@@ -190,7 +191,7 @@ function draw(state) {
       : made("p", { class: "empty" }, "There is no stream in the settings."));
   }
   byId("streams").replaceChildren(tableOf([["stream", ""], ["ready up to", "moment"],
-    ["next hour", "moment"], ["state", ""], ["why", "wide"], ["waiting", "moment"], ["watermark", "moment"],
+    ["next hour", "moment"], ["state", ""], ["why", "wide"], ["waiting", "moment"], ["watermark", "moment"], ["next commit by", "moment"],
     ["rows", "number"], ["late", "number"], ["dead", "number"]],
     state.streams.map(streamRow), "There is no stream in the settings."));
   byId("standing").replaceChildren(...state.standing.map(stillOf));
