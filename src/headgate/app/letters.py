@@ -40,7 +40,8 @@ class Letter:
 
     @property
     def position(self) -> str:
-        return f"{self.partition}/{self.number}:{self.line}"
+        line = f":{self.line}" if self.line else ""  # of a log there is none
+        return f"{self.partition}/{self.number}{line}"
 
 
 def letters_of(lake: Lake, path: str) -> Iterator[Letter]:

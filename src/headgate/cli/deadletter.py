@@ -31,6 +31,7 @@ from headgate.cli.tables import Rows, show
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Entry
 from headgate.settings.problems import nearest
+from headgate.sources import KafkaSettings
 from headgate.status import shown_ms
 from headgate.store import JsonObject
 
@@ -286,6 +287,8 @@ def _from(sources: Sequence[SourceFile]) -> str:
 def _tell_of_lost(asked: Asking, stream: str, letters: Sequence[Letter]) -> None:
     """Of files whose number is forgotten: what was read can be looked for where it lies now."""
     own = asked.settings.streams.get(stream)
+    if own is not None and isinstance(own.source, KafkaSettings):
+        return  # partition and offset are all there is to know
     talk = console.talk()
     records = "1 record" if len(letters) == 1 else f"{len(letters):,} records"
     talk.print(
