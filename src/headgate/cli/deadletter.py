@@ -287,7 +287,8 @@ def _from(sources: Sequence[SourceFile]) -> str:
 def _tell_of_lost(asked: Asking, stream: str, letters: Sequence[Letter]) -> None:
     """Of files whose number is forgotten: what was read can be looked for where it lies now."""
     own = asked.settings.streams.get(stream)
-    if own is not None and isinstance(own.source, KafkaSettings):
+    source = None if own is None else own.source
+    if isinstance(source, KafkaSettings):
         return  # partition and offset are all there is to know
     talk = console.talk()
     records = "1 record" if len(letters) == 1 else f"{len(letters):,} records"
@@ -297,8 +298,8 @@ def _tell_of_lost(asked: Asking, stream: str, letters: Sequence[Letter]) -> None
         style="dim",
     )
     head = letters[0].raw[:GREP_BYTES_MAX].decode("utf-8", "replace").split("\ufffd")[0].strip()
-    if own is not None and own.source.after_read != "delete" and head.isprintable() and head:
-        place = own.source.move_to or own.source.path
+    if source is not None and source.after_read != "delete" and head.isprintable() and head:
+        place = source.move_to or source.path
         talk.print(f"next: {shlex.join(['grep', '-rnF', '--', head, place])}", style="dim")
 
 

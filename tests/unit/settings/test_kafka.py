@@ -74,8 +74,8 @@ def test_a_start_is_a_word_or_a_time(start: str, kind: str, start_ms: int | None
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"topic": ""}, "topic: needs `topic`, or `topics`"),
-        ({"topics": "[a]"}, "topic: needs `topic`, or `topics`"),
+        ({"topic": ""}, "topic: needs exactly one of `topic`, `topics` and `pattern`"),
+        ({"topics": "[a]"}, "topic: needs exactly one of `topic`, `topics` and `pattern`"),
         ({"topic": "", "topics": "[a, a]"}, "topics: a topic is there twice"),
         ({"topic": "'a b'"}, "is no name of a topic"),
         ({"topic": "a~2"}, "is no name of a topic"),
