@@ -31,7 +31,7 @@ from headgate.cli.tables import Rows, show
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Entry
 from headgate.settings.problems import nearest
-from headgate.sources import KafkaSettings
+from headgate.sources import FilesSettings, KafkaSettings
 from headgate.status import shown_ms
 from headgate.store import JsonObject
 
@@ -227,7 +227,8 @@ def _some(asked: Asking, stream: str) -> Iterable[Entry]:
 
 def _origins(asked: Asking, stream: str) -> Origins:
     own = asked.settings.streams.get(stream)
-    return Origins(asked.store, asked.lake, stream, None if own is None else own.source)
+    files = own.source if own is not None and isinstance(own.source, FilesSettings) else None
+    return Origins(asked.store, asked.lake, stream, files)
 
 
 def _origin(origins: Origins, partition: str, number: int) -> Origin:
