@@ -53,8 +53,8 @@ _ISOLATION: Final = {
 log = logging.getLogger(__name__)
 
 Key = TypeVar("Key")
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call] # it has no types
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call] # it has no types
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
 
 
 class KafkaCluster:
