@@ -324,7 +324,7 @@ def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
     found = staged
     for column, expression in staged_rows.identity(shape):
         found = found.withColumn(column, fn.expr(expression))
-    if shape.land_as != "text" or verdict.is_log(shape):
+    if shape.land_as != "text" or verdict.tells_time(shape):
         return found
     # A line of a file's text does not say its event time: it is taken again from what was staged.
     kept = found.withColumnRenamed("kind", "staged_kind")
