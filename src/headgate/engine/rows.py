@@ -3,7 +3,8 @@
     parquet   `value` (or the columns of a Parquet source) and `_headgate`, a struct
     json      the object itself with `_headgate` as its first key; other sources: `value` beside it
     text      `<partition>/<number>:<line>`, a tab, the record; of a log with its event time, in
-              milliseconds since 1970: `<partition>/<offset>@<time>`
+              milliseconds since 1970: `<partition>/<offset>@<time>`; of its letters that are driven
+              in again, if the event time is that of the log: `<partition>/<number>:<line>@<time>`
 
 Of a log, `number` is the offset and there is no line; `ahead_ms` says by how much a record's event
 time is ahead of its arrival, and what the source has beside a record (key, headers, timestamp) has
@@ -19,7 +20,7 @@ from typing import Final
 
 from headgate.engine import Shape
 from headgate.engine.sql import case, name, text
-from headgate.engine.verdict import SKIP, is_log
+from headgate.engine.verdict import SKIP, is_log, tells_time
 from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
@@ -128,7 +129,8 @@ def _json_line(shape: Shape) -> str:
 
 
 def _text_line(shape: Shape) -> str:
-    line = ", '@', CAST(ms AS STRING)" if is_log(shape) else ", ':', CAST(line AS STRING)"
+    line = "" if is_log(shape) else ", ':', CAST(line AS STRING)"
+    line += ", '@', CAST(ms AS STRING)" if tells_time(shape) else ""
     raw = "coalesce(raw, '')" if is_log(shape) else "raw"
     good = f"concat(partition, '/', CAST(number AS STRING){line}, '\\t', {raw})"
     return case([(_IS_GOOD, good)], _dead_line(shape))
@@ -191,7 +193,7 @@ def identity(shape: Shape) -> list[tuple[str, str]]:
     # What is not usable is landed as json there, too.
     is_line = "kind IN ('data', 'late')"
     told = [(field, case([(is_line, _in_text(shape, field))], in_json)) for field, in_json in head]
-    if is_log(shape):
+    if tells_time(shape):
         return [
             *map(_typed, told),
             _typed(("ms", case([(is_line, _in_text(shape, "ms"))], "NULL"))),
@@ -215,11 +217,16 @@ _OF_LOGS: Final[tuple[str, Mapping[str, int]]] = (
     r"(?s)\\A([^\\t]*)/([0-9]+)@(-?[0-9]+)\\t(.*)\\z",
     {"partition": 1, "number": 2, "ms": 3},
 )
+_OF_LETTERS: Final[tuple[str, Mapping[str, int]]] = (
+    r"(?s)\\A([^\\t]*)/([0-9]+):([0-9]+)@(-?[0-9]+)\\t(.*)\\z",
+    {"partition": 1, "number": 2, "line": 3, "ms": 4},
+)
 """A line of text, and which group of it is what."""
 
 
 def _in_text(shape: Shape, field: str) -> str:
-    pattern, groups = _OF_LOGS if is_log(shape) else _OF_FILES
+    of_files = _OF_LETTERS if tells_time(shape) else _OF_FILES
+    pattern, groups = _OF_LOGS if is_log(shape) else of_files
     if field not in groups:
         return "CAST(NULL AS STRING)"
     return f"regexp_extract(value, '{pattern}', {groups[field]})"

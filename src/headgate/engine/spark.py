@@ -352,7 +352,7 @@ def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
     # At once: none of them needs another, and each select takes Spark a while to look at.
     told = {column: fn.expr(expression) for column, expression in staged_rows.identity(shape)}
     found = staged.withColumns(told)
-    if shape.land_as != "text" or verdict.is_log(shape):
+    if shape.land_as != "text" or verdict.tells_time(shape):
         return found
     # A line of a file's text does not say its event time: it is taken again from what was staged.
     kept = found.withColumnRenamed("kind", "staged_kind")

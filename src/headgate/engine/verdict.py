@@ -226,6 +226,11 @@ def is_log(shape: Shape) -> bool:
     return shape.reader == "kafka"
 
 
+def tells_time(shape: Shape) -> bool:
+    """Its staged text says the event time: it could not be taken from the record again."""
+    return is_log(shape) or shape.event_time.by == "kafka"
+
+
 def is_csv(shape: Shape) -> bool:
     return shape.format in ("csv", "csv-bare", "dead-csv")
 

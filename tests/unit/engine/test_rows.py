@@ -1,6 +1,7 @@
 """What a staged row of a log looks like, and what can be read from it again."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +49,15 @@ def test_a_line_of_text_of_a_log_is_read_again_as_it_was_written() -> None:
         "CAST(CASE WHEN kind IN ('data', 'late') THEN CAST(NULL AS STRING) "
         "ELSE get_json_object(value, '$._headgate.line') END AS BIGINT)"
     )
+
+
+def test_a_line_of_letters_of_a_log_is_read_again_as_it_was_written() -> None:
+    letters = replace(shape("files", "text", "dead-text"), event_time=EventTime("kafka", "x"))
+    told = dict(rows.identity(letters))
+    (pattern,) = {*re.findall(r"regexp_extract\(value, '(.*?)', [0-9]\)", told["ms"])}
+    found = re.match(pattern.replace("\\\\", "\\").replace(r"\z", r"\Z"), "again-0/4:1@17\ta:1@2")
+    assert found is not None
+    assert found.groups() == ("again-0", "4", "1", "17", "a:1@2")
 
 
 @pytest.mark.parametrize("land_as", ["parquet", "json"])
