@@ -298,10 +298,19 @@ def _tell_of_lost(asked: Asking, stream: str, letters: Sequence[Letter]) -> None
         "were read are forgotten after a while, or when they are put away",
         style="dim",
     )
-    head = letters[0].raw[:GREP_BYTES_MAX].decode("utf-8", "replace").split("\ufffd")[0].strip()
-    if source is not None and source.after_read != "delete" and head.isprintable() and head:
-        place = source.move_to or source.path
-        talk.print(f"next: {shlex.join(['grep', '-rnF', '--', head, place])}", style="dim")
+    if source is not None and source.after_read != "delete":
+        found = search_for(letters, source.move_to or source.path)
+        if found:
+            talk.print(f"next: {found}", style="dim")
+
+
+def search_for(letters: Sequence[Letter], place: str) -> str:
+    """A command that looks for one of them by how it begins; "": none can be typed."""
+    for letter in letters:
+        head = letter.raw[:GREP_BYTES_MAX].decode("utf-8", "replace").partition("\ufffd")[0].strip()
+        if head and head.isprintable():
+            return shlex.join(["grep", "-rnF", "--", head, place])
+    return ""
 
 
 def _tell_the_sum(
