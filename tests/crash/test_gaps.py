@@ -29,9 +29,9 @@ class Accept:
     def fresh(self) -> World:
         world = World()
         if self.what == "orders":
-            world.cluster.has("orders", (0, 1), id="second")
+            world.weir.make("orders")
         else:
-            world.cluster.has("orders", (0, 9), (8, 9), (0, 9), (0, 9))
+            world.weir.expire("orders", 1, 8)
         world.sets_aside(0, 1)
         return world
 
@@ -40,7 +40,7 @@ class Accept:
         lake = wrap(Lake, world.lake, stage)
         ledger = Ledger(lake, "command line", world.ambient)
         acts = GapActs(store, lake, ledger, world.ambient)
-        acts.accept(settings(), self.what, world.cluster, ADA)
+        acts.accept(settings(), self.what, world.weir.cluster(), ADA)
 
     recover = act
 
@@ -69,6 +69,6 @@ def test_what_is_noted_is_noted_before_it_is_done(flow: Accept) -> None:
     ledger = Ledger(Full(), "command line", world.ambient)  # type: ignore[arg-type] # only that
     with pytest.raises(Halted, match="no room"):
         GapActs(world.store, world.lake, ledger, world.ambient).accept(
-            settings(), flow.what, world.cluster, ADA
+            settings(), flow.what, world.weir.cluster(), ADA
         )
     assert (world.document(), world.aside()) == (before, [0, 1])

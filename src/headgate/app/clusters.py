@@ -4,10 +4,10 @@ from headgate.ambient import Ambient
 from headgate.errors import Invalid
 from headgate.settings.secrecy import resolved_values
 from headgate.sources import KafkaSettings
-from headgate.sources.kafka import Cluster
+from headgate.sources.kafka import ShowingCluster
 
 
-def open_cluster(settings: KafkaSettings, ambient: Ambient) -> Cluster:
+def open_cluster(settings: KafkaSettings, ambient: Ambient) -> ShowingCluster:
     """Raises Invalid."""
     try:
         from headgate.sources.kafka.client import KafkaCluster

@@ -92,7 +92,7 @@ class GapActs:
         person: Person,
     ) -> Accepted:
         shard, checkpoint = self._checkpoint(stream, partition)
-        position = _position(stream.name, partition, checkpoint)
+        position = _position(stream.name, partition, checkpoint, found.value)
         low = _bounds(stream.name, partition, found.value, cluster).low
         if low <= position:
             raise Halted(
@@ -183,14 +183,16 @@ class GapActs:
         )
 
 
-def _position(stream: str, partition: str, checkpoint: Checkpoint) -> int:
-    """Where a look will find it: a journal that stands is finished before. Raises Halted: nothing
-    of it can be gone."""
+def _position(stream: str, partition: str, checkpoint: Checkpoint, document: KafkaDocument) -> int:
+    """Where a look will find it: a journal that stands is finished before, and the first read
+    begins where that was fixed. Raises Halted: nothing of it can be gone."""
     journal = checkpoint.journal
     ahead = {} if journal is None or checkpoint.restage is not None else journal.positions
     position = ahead.get(partition, checkpoint.positions[partition])
+    if not position and partition in document.starts:
+        return document.starts[partition]
     if position in ("", CLOSED):
-        why = "it is over" if position else "nothing of it was read yet"
+        why = "it is over" if position else "nobody has looked at it yet"
         raise Halted(
             f"{partition}: {why}, so nothing is missing, and nothing was changed; next: headgate "
             f"status {quote(stream)}"

@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Literal
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
 from headgate.app.acts import Acts, Person
+from headgate.app.checkup import Checkup, check_files, check_topics, clock_finding, judged
 from headgate.app.clusters import open_cluster
 from headgate.app.declared import Files, Stream, Table, Tree, declared
 from headgate.app.flags import REPAIR_REASON, FlagActs
@@ -24,6 +26,7 @@ from headgate.app.gaps import Accepted, GapActs, kafka_of
 from headgate.app.growth import Topics, TopicWatch, discover, grown, grown_from
 from headgate.app.hours import await_ready, filed_certificate, hour_of, why_not_ready
 from headgate.app.nodes import Joined, Place, joined_node
+from headgate.app.preview import OpenSource, Preview, look_ahead, preview
 from headgate.app.progress import ShardProgress, progress_of
 from headgate.app.results import Counts, RunResult, StreamResult, counts_of, results_of
 from headgate.app.roots import is_more_to_come, roots_of, site_opener, tables_of
@@ -36,11 +39,13 @@ from headgate.cluster.session import TERM_MS
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.certificate import Certificate
+from headgate.commits.streams import StreamDocument, stream_key
 from headgate.engine import Engine
 from headgate.errors import Corrupt, Invalid, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
-from headgate.lake.opening import open_lake
+from headgate.lake.memory import MemoryLake
+from headgate.lake.opening import local_root, open_lake
 from headgate.landing import StreamSettings
 from headgate.node import Ending, Hands
 from headgate.periods import Period
@@ -49,9 +54,12 @@ from headgate.settings.loading import load
 from headgate.settings.units import duration_ms
 from headgate.sources import KafkaSettings
 from headgate.sources.kafka import Cluster
+from headgate.status import read_status
+from headgate.status.streams import shards_of
 from headgate.status.tables import TableStatus, read_tables
 from headgate.status.why import Why
 from headgate.store import DocumentStore, JsonObject
+from headgate.store.changes import read
 from headgate.store.registry import open_store
 
 __all__ = ["App", "Files", "RunResult", "Stream", "StreamResult", "Table"]
@@ -260,6 +268,51 @@ class App:
             acts = GapActs(store, lake, Ledger(lake, WHERE, self._ambient), self._ambient)
             return acts.accept(own, what, cluster, Person(who or getpass.getuser(), reason))
 
+    def plan(self, stream: str) -> Preview:
+        """What the next round would read, where it would write, and which hour comes next; nothing
+        is changed. Raises Invalid, Unavailable, Corrupt."""
+        own = self._stream(stream)
+        with self._looked_at() as (store, lake):
+            return preview(own, store, lake, self.settings, self._sources(lake), self._ambient)
+
+    def check_source(self, stream: str, *, is_spark_asked: bool = False) -> Checkup:
+        """Whether its source can be read, and what comes from it. `is_spark_asked`: also what
+        becomes of the samples. Raises Invalid, Unavailable (the store), Corrupt."""
+        own = self._stream(stream)
+        source = own.source
+        now_ms = self._ambient.wall_ns() // 1_000_000
+        with self._looked_at() as (store, lake):
+            if isinstance(source, KafkaSettings):
+                cluster = open_cluster(source, self._ambient)
+                found = check_topics(own, source, cluster, store, now_ms)
+            else:
+                sources = self._sources(lake)
+                document = read(store, stream_key(stream), StreamDocument)
+                found = check_files(
+                    own,
+                    source,
+                    lambda shard: look_ahead(own, shard, store, sources),
+                    shards_of(own, None if document is None else document.value),
+                )
+            clock = clock_finding(read_status(store, self._ambient).clock_off_ms)
+        found = replace(found, findings=(*found.findings, clock))
+        if not is_spark_asked or not found.samples:
+            return found
+        from headgate.app.judging import judge_by_spark
+
+        return judged(
+            found,
+            lambda samples: judge_by_spark(
+                self.settings, own, samples, found.columns, self._ambient
+            ),
+        )
+
+    def _sources(self, lake: Lake) -> OpenSource:
+        # Only who looks at a source needs what reads it.
+        from headgate.app.equipment import source_opener
+
+        return source_opener(self.settings.lake, lake, self._ambient)
+
     @contextmanager
     def flag_acts(self, node: str = WHERE) -> Iterator[FlagActs]:
         """What a person asks of flags."""
@@ -385,6 +438,16 @@ class App:
         with self._opened() as (store, _):
             now_ms = StoreClock(store, self._ambient).now_ms()
             return progress_of(store, self.settings.streams, 0, now_ms)
+
+    @contextmanager
+    def _looked_at(self) -> Iterator[tuple[DocumentStore, Lake]]:
+        """A lake that is not there yet is an empty one, and is not made by a look at it."""
+        settings = self.settings
+        is_there = os.path.isdir(local_root(settings.lake.root))
+        lake = open_lake(settings.lake, self._ambient) if is_there else MemoryLake()
+        store = open_store(settings.store, settings.namespace, ambient=self._ambient)
+        with closing(store):
+            yield store, lake
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[DocumentStore, Lake]]:

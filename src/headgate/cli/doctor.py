@@ -20,7 +20,7 @@ STYLES = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.BAD: "bold red"}
 
 @app.callback()
 def group() -> None:
-    """Ask whether a store is safe to use."""
+    """Ask whether a store is safe to use, and a source can be read."""
 
 
 @app.command("store")

@@ -36,8 +36,10 @@ from headgate.cli import (
     journal,
     logs,
     node,
+    plan,
     run,
     shard,
+    source,
     status,
     store,
     stream,
@@ -84,6 +86,7 @@ app.command("init", rich_help_panel=EVERYDAY)(init.init)
 app.command("run", rich_help_panel=EVERYDAY)(run.run)
 app.command("status", rich_help_panel=EVERYDAY)(status.status)
 app.command("why", rich_help_panel=EVERYDAY)(why.why)
+app.command("plan", rich_help_panel=EVERYDAY)(plan.plan)
 app.command("wait", rich_help_panel=EVERYDAY)(wait.wait)
 app.command("verify", rich_help_panel=EVERYDAY)(verify.verify)
 app.command("certificate", rich_help_panel=EVERYDAY)(certificate.certificate)
@@ -92,6 +95,7 @@ app.command("history", rich_help_panel=EVERYDAY)(history.history)
 app.command("web", rich_help_panel=EVERYDAY)(web.web)
 app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
 app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
+doctor.app.command("source")(source.doctor_source)
 doctor.app.command("hammer")(hammer.hammer_store)
 doctor.app.command("fleet")(fleet.show_fleet)
 app.add_typer(config.app, name="config", rich_help_panel=CLOSER)

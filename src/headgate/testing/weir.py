@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headgate.errors import Unavailable
-from headgate.sources.kafka import Bounds, Keeping, Sample, Topic, TopicPartition
+from headgate.sources.kafka import Bounds, Keeping, Sample, Shown, Topic, TopicPartition
 
 OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
 
@@ -178,7 +178,7 @@ class Weir:
 
 
 class WeirCluster:
-    """`headgate.sources.kafka.Cluster`, for readers of one isolation."""
+    """`headgate.sources.kafka.ShowingCluster`, for readers of one isolation."""
 
     def __init__(self, weir: Weir, isolation: str) -> None:
         self._weir = weir
@@ -226,6 +226,16 @@ class WeirCluster:
         sizes = [0 if one.value is None else len(one.value) for one in found]
         oldest_ms = found[0].at_ms if found and found[0].at_ms >= 0 else None
         return Sample(len(found), sum(sizes), oldest_ms)
+
+    def shown(self, partition: TopicPartition, offset: int, records_max: int) -> tuple[Shown, ...]:
+        self._read(partition, offset)
+        seen = self._weir.records(*partition, self._isolation)
+        found = [
+            Shown(at, one.value, one.at_ms if one.at_ms >= 0 else None)
+            for at, one in seen.items()
+            if at >= offset
+        ]
+        return tuple(found[:records_max])
 
     def count(self, partition: TopicPartition, first: int, following: int) -> int:
         self.counted += 1

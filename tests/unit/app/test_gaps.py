@@ -19,12 +19,11 @@ from headgate.landing.kind import feed_name, kind_name
 from headgate.landing.stream_document import shard_of
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate
 from headgate.sources import FilesSettings, KafkaSettings, SourceSettings
-from headgate.sources.kafka import Topic
 from headgate.sources.kafka.document import KafkaDocument, Life, document_key
 from headgate.store.changes import read
 from headgate.store.codec import body_of
 from headgate.testing.manual import ManualAmbient, manual_store
-from tests.toy_cluster import ToyCluster
+from headgate.testing.weir import Weir
 
 ADA = Person("ada", "we know")
 SHARDS = 2
@@ -43,12 +42,15 @@ class World:
         self.ambient = ManualAmbient()
         self.store = manual_store(self.ambient)
         self.lake = MemoryLake()
-        self.cluster = ToyCluster()
-        self.cluster.has("orders", *[(0, 9)] * 4)
+        self.weir = Weir()
+        self.weir.make("orders", 4)
+        for partition in range(4):
+            self.weir.send("orders", partition, [b"{}"] * 9)
+        (self.life,) = self.weir.cluster().topics(["orders"]).values()
         ledger = Ledger(self.lake, "command line", self.ambient)
         self.acts = GapActs(self.store, self.lake, ledger, self.ambient)
         self.put(stream_key("sales"), StreamDocument(SHARDS))
-        self.put(document_key("sales"), KafkaDocument({"orders": Life("first", 1, 4)}))
+        self.put(document_key("sales"), KafkaDocument({"orders": Life(self.life.id, 1, 4)}))
         for shard in range(SHARDS):
             self.put(checkpoint_key("sales", shard), self.of_shard(shard))
             self.put(task_key(feed_name("sales"), shard), new_task(Order(kind_name("sales"), b"")))
@@ -84,7 +86,7 @@ class World:
         return list(read_ledger(self.lake, 0, 2**45))
 
     def accept(self, what: str) -> Accepted:
-        return self.acts.accept(settings(), what, self.cluster, ADA)
+        return self.acts.accept(settings(), what, self.weir.cluster(), ADA)
 
 
 @pytest.fixture
@@ -93,7 +95,7 @@ def world() -> World:
 
 
 def test_what_expired_is_noted_accepted_and_read_on_behind(world: World) -> None:
-    world.cluster.has("orders", (0, 9), (8, 9), (0, 9), (0, 9))
+    world.weir.expire("orders", 1, 8)
     shard = shard_of("orders/1", SHARDS)
     world.sets_aside(0, 1)
 
@@ -113,7 +115,7 @@ def test_what_expired_is_noted_accepted_and_read_on_behind(world: World) -> None
 
 
 def test_a_gap_that_was_accepted_is_accepted_once(world: World) -> None:
-    world.cluster.has("orders", (0, 9), (8, 9), (0, 9), (0, 9))
+    world.weir.expire("orders", 1, 8)
     world.accept("orders/1")
 
     again = world.accept("orders/1")
@@ -130,7 +132,7 @@ def test_where_nothing_is_gone_nothing_is_accepted(world: World) -> None:
     before = world.document()
 
     for low in (0, 5):
-        world.cluster.has("orders", (0, 9), (low, 9), (0, 9), (0, 9))
+        world.weir.expire("orders", 1, low)
         with pytest.raises(
             Halted, match=rf"nothing of it is gone: offset 5 is read next, .* {low} on"
         ):
@@ -140,7 +142,7 @@ def test_where_nothing_is_gone_nothing_is_accepted(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "why"), [("", "nothing of it was read yet"), ("closed", "it is over")]
+    ("position", "why"), [("", "nobody has looked at it yet"), ("closed", "it is over")]
 )
 def test_of_what_is_not_being_read_nothing_can_be_gone(
     world: World, position: str, why: str
@@ -152,6 +154,20 @@ def test_of_what_is_not_being_read_nothing_can_be_gone(
         world.accept("orders/1")
 
 
+def test_what_expired_before_the_first_read_is_gone_from_where_that_was_fixed(
+    world: World,
+) -> None:
+    shard = shard_of("orders/1", SHARDS)
+    world.put(checkpoint_key("sales", shard), world.of_shard(shard, ""))
+    world.put(document_key("sales"), replace(world.document(), starts={"orders/1": 2}))
+    world.weir.expire("orders", 1, 8)
+
+    done = world.accept("orders/1")
+
+    assert done.words == "offsets 2 to 7 expired before they were read"
+    assert world.document().accepted == {"orders/1": 2}
+
+
 @pytest.mark.parametrize(("wish", "accepted"), [(None, 7), (Wish("gone", "ada", 1), 5)])
 def test_a_commit_that_is_not_finished_counts_unless_it_is_to_be_staged_again(
     world: World, wish: Wish | None, accepted: int
@@ -161,7 +177,7 @@ def test_a_commit_that_is_not_finished_counts_unless_it_is_to_be_staged_again(
     journal = Journal(4, 1, "f", "f/r", 1, "sha256:0", {"orders/1": "7"}, {}, {}, (), 1)
     checkpoint = replace(world.of_shard(shard), number=4, journal=journal, restage=wish)
     world.put(checkpoint_key("sales", shard), checkpoint)
-    world.cluster.has("orders", (0, 9), (8, 9), (0, 9), (0, 9))
+    world.weir.expire("orders", 1, 8)
 
     world.accept("orders/1")
 
@@ -169,13 +185,13 @@ def test_a_commit_that_is_not_finished_counts_unless_it_is_to_be_staged_again(
 
 
 def test_a_topic_that_was_made_again_is_read_from_its_beginning(world: World) -> None:
-    world.cluster.has("orders", (0, 1), id="second")
+    world.weir.make("orders")
     world.sets_aside(0, 1)
 
     done = world.accept("orders")
 
     assert (done.is_new, done.released) == (True, (0, 1))
-    assert world.document().lives == {"orders": Life("second", 2, 0)}
+    assert world.document().lives == {"orders": Life("id-2", 2, 0)}
     assert world.aside() == []
     assert [line.what for line in world.notes()] == ["gap.accepted", *["shard.released"] * 2]
     assert not world.accept("orders").is_anything_done
@@ -190,7 +206,7 @@ def test_a_topic_that_is_the_same_as_ever_is_no_gap(world: World) -> None:
 
 
 def test_a_partition_of_a_topic_that_was_made_again_leads_to_the_topic(world: World) -> None:
-    world.cluster.has("orders", (8, 9), (8, 9), id="second")
+    world.weir.make("orders", 2)
 
     with pytest.raises(Halted, match=r"headgate gap accept sales orders --reason"):
         world.accept("orders/1")
@@ -198,7 +214,7 @@ def test_a_partition_of_a_topic_that_was_made_again_leads_to_the_topic(world: Wo
 
 @pytest.mark.parametrize("what", ["orders", "orders/1"])
 def test_a_topic_that_is_not_there_is_named_as_such(world: World, what: str) -> None:
-    world.cluster.known["orders"] = Topic("", 0, "topic orders is not there", is_missing=True)
+    world.weir.delete("orders")
 
     with pytest.raises(Halted, match="topic orders is not there"):
         world.accept(what)
@@ -206,10 +222,10 @@ def test_a_topic_that_is_not_there_is_named_as_such(world: World, what: str) -> 
 
 
 def test_nothing_is_decided_while_the_cluster_does_not_answer(world: World) -> None:
-    del world.cluster.ends["orders", 1]
+    world.weir.leaderless.add(("orders", 1))
     with pytest.raises(Unavailable, match="cannot be asked for its first offset now"):
         world.accept("orders/1")
-    world.cluster.is_down = True
+    world.weir.is_silent = True
     with pytest.raises(Unavailable):
         world.accept("orders")
     assert world.notes() == []
@@ -225,10 +241,10 @@ def test_an_unknown_name_is_told_with_the_nearest(world: World, what: str, hint:
 
 def test_files_that_vanish_need_nobody_to_accept_it(world: World) -> None:
     with pytest.raises(Invalid, match="is read from files"):
-        world.acts.accept(settings(FilesSettings("/in")), "lane-0", world.cluster, ADA)
+        world.acts.accept(settings(FilesSettings("/in")), "lane-0", world.weir.cluster(), ADA)
 
 
 def test_a_stream_that_nobody_ever_read_has_no_gaps(world: World) -> None:
     other = replace(settings(), name="clicks")
     with pytest.raises(Invalid, match="no node has ever read it here"):
-        world.acts.accept(other, "orders", world.cluster, ADA)
+        world.acts.accept(other, "orders", world.weir.cluster(), ADA)

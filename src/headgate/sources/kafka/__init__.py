@@ -47,6 +47,8 @@ class Keeping:
 
     retention_ms: int | None  # None: for ever, or by size only
     is_compacted: bool
+    retention_bytes: int | None = None  # of each partition; None: however many
+    stamps: str = ""  # whose clock a record's time is: CreateTime, LogAppendTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,15 @@ class Sample:
     records: int
     size_bytes: int
     oldest_ms: int | None  # time of the first, by its log; None: it has none
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A record, for people."""
+
+    offset: int
+    value: bytes | None  # None: a tombstone
+    stamp_ms: int | None  # by its log; None: it has none
 
 
 class Cluster(Protocol):
@@ -85,3 +96,10 @@ class Cluster(Protocol):
     def count(self, partition: TopicPartition, first: int, following: int) -> int:
         """Records from one offset to before another, as readers of this isolation see them. Raises
         Unavailable."""
+
+
+class ShowingCluster(Cluster, Protocol):
+    """A cluster that also shows records: to people, never to what lands them."""
+
+    def shown(self, partition: TopicPartition, offset: int, records_max: int) -> tuple[Shown, ...]:
+        """From one offset on, to the end. Raises Unavailable."""

@@ -27,7 +27,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from headgate.ambient import Ambient, Deadline
 from headgate.errors import Invalid, Unavailable
-from headgate.sources.kafka import Bounds, Keeping, Sample, Topic, TopicPartition
+from headgate.sources.kafka import Bounds, Keeping, Sample, Shown, Topic, TopicPartition
 
 CALL_MS: Final = 10_000  # how long one question may take
 READ_MS: Final = 20_000  # how long a few records may take
@@ -58,7 +58,7 @@ _LATEST: OffsetSpec = OffsetSpec.latest()
 
 
 class KafkaCluster:
-    """`headgate.sources.kafka.Cluster`."""
+    """`headgate.sources.kafka.ShowingCluster`."""
 
     def __init__(
         self, brokers: str, options: Mapping[str, str], isolation: str, ambient: Ambient
@@ -111,7 +111,7 @@ class KafkaCluster:
                 return Topic(
                     "",
                     0,
-                    f"topic {name} may not be read; next: give this user the right READ on it",
+                    _may_not_read(name),
                 )
             raise self._unavailable("topics cannot be asked for", error) from error
         return Topic(str(found.topic_id), len(found.partitions))
@@ -152,7 +152,13 @@ class KafkaCluster:
             policy = settings["cleanup.policy"].value
             kept_ms = int(settings["retention.ms"].value)
             is_kept = kept_ms < 0 or "delete" not in policy
-            found[resource.name] = Keeping(None if is_kept else kept_ms, "compact" in policy)
+            kept_bytes = int(settings["retention.bytes"].value)
+            found[resource.name] = Keeping(
+                None if is_kept else kept_ms,
+                "compact" in policy,
+                None if kept_bytes < 0 or "delete" not in policy else kept_bytes,
+                settings["message.timestamp.type"].value,
+            )
         return found
 
     def sample(self, partition: TopicPartition, offset: int, records_max: int) -> Sample:
@@ -160,14 +166,19 @@ class KafkaCluster:
         oldest_ms: int | None = None
         for message in self._read(partition, offset, 1 << 62, records_max):
             if not records:
-                kind, stamp_ms = message.timestamp()
-                oldest_ms = stamp_ms if kind and stamp_ms >= 0 else None
+                oldest_ms = _stamp_ms(message)
             records += 1
             size_bytes += len(message)
         return Sample(records, size_bytes, oldest_ms)
 
     def count(self, partition: TopicPartition, first: int, following: int) -> int:
         return sum(1 for _ in self._read(partition, first, following, following - first))
+
+    def shown(self, partition: TopicPartition, offset: int, records_max: int) -> tuple[Shown, ...]:
+        return tuple(
+            Shown(int(message.offset() or 0), message.value(), _stamp_ms(message))
+            for message in self._read(partition, offset, 1 << 62, records_max)
+        )
 
     def _read(
         self, partition: TopicPartition, first: int, following: int, records_max: int
@@ -188,6 +199,8 @@ class KafkaCluster:
                         return
                     if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                         continue  # no group is used
+                    if error is not None and error.code() == _FORBIDDEN:
+                        raise Unavailable(_may_not_read(partition[0]))
                     if error is not None:
                         raise self._unavailable(f"{what} cannot be read", KafkaException(error))
                     offset = message.offset()
@@ -257,6 +270,15 @@ class KafkaCluster:
 
 
 _REFUSED: Final = "user or password is refused"
+
+
+def _may_not_read(topic: str) -> str:
+    return f"topic {topic} may not be read; next: give this user the right READ on it"
+
+
+def _stamp_ms(message: Message) -> int | None:
+    kind, stamp_ms = message.timestamp()
+    return stamp_ms if kind and stamp_ms >= 0 else None
 
 
 def _address(at: Any) -> TopicPartition:

@@ -1,0 +1,129 @@
+"""Judging: what Spark makes of a few records, with the expressions that land them.
+
+They are staged as a round would stage them, in an attempt of an epoch that no shard has, looked at,
+and removed: nothing is ever published. Needs Spark's library, and Java.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import islice
+
+from headgate.ambient import Ambient
+from headgate.app.checkup import SampleRecord, opened
+from headgate.app.equipment import opened_landing
+from headgate.app.letters import letters_of
+from headgate.engine import NO_MARK_MS, Engine, InputFile, InputSpan, Job, Shape, ShardInput, Staged
+from headgate.engine.failure import JobFailed
+from headgate.errors import OutcomeUnknown, Unavailable
+from headgate.lake import Lake
+from headgate.lake.opening import local_root
+from headgate.landing import StreamSettings
+from headgate.landing.names import attempt_folder, label_of
+from headgate.landing.report import WORDS
+from headgate.settings import Settings
+from headgate.sources import KafkaSettings
+from headgate.sources.kafka.document import parsed_name
+
+LABEL = label_of(0, 0)  # older than any holder's: a sweeper may remove it
+WHOLE_BYTES_MAX = 64_000_000  # of a Parquet file: it is read as a whole
+
+
+def judge_by_spark(
+    settings: Settings,
+    stream: StreamSettings,
+    samples: Sequence[SampleRecord],
+    columns: tuple[str, ...],
+    ambient: Ambient,
+) -> list[SampleRecord]:
+    """`columns`: of files. Raises Invalid, Unavailable."""
+    with opened_landing(settings, ambient) as landing:
+        return [
+            _judged(landing.engine, landing.lake, stream, one, columns, ambient) for one in samples
+        ]
+
+
+def _judged(
+    engine: Engine,
+    lake: Lake,
+    stream: StreamSettings,
+    sample: SampleRecord,
+    columns: tuple[str, ...],
+    ambient: Ambient,
+) -> SampleRecord:
+    folder = attempt_folder(stream.name, ambient.new_id, [LABEL])
+    with closing(_Folder(lake, folder)):
+        wanted = _input(lake, stream, sample, folder, ambient.wall_ns() // 1_000_000)
+        if wanted is None:
+            return replace(sample, becomes="not judged: its file is too large for a sample")
+        job = Job(_shape(stream, columns), f"{folder}/out", (wanted,))
+        try:
+            staged = engine.stage(job)
+        except JobFailed as error:
+            raise Unavailable(f"{error}; next: headgate --debug doctor source") from error
+        return _told(lake, sample, staged)
+
+
+def _told(lake: Lake, sample: SampleRecord, staged: Staged) -> SampleRecord:
+    tallies = [one for one in staged.tallies if one.kind != "skip"]
+    if not tallies:
+        return replace(sample, becomes="no record: a blank line or a header")
+    event_ms, kind = tallies[0].event_ms_min, tallies[0].kind
+    if kind != "dead":
+        return replace(sample, event_ms=event_ms, becomes=WORDS[kind][0])
+    (letters,) = [one.path for one in staged.files if one.kind == "dead"]
+    reason = next(letters_of(lake, letters)).reason
+    return replace(sample, event_ms=event_ms, becomes=f"dead: {reason}")
+
+
+def _shape(stream: StreamSettings, columns: tuple[str, ...]) -> Shape:
+    source = stream.source
+    is_log = isinstance(source, KafkaSettings)
+    is_bare = source.format == "csv" and not is_log and bool(getattr(source, "columns", ()))
+    return Shape(
+        stream.name,
+        "kafka" if is_log else "files",
+        "csv-bare" if is_bare else source.format,
+        columns,
+        stream.event_time,
+        stream.land_as,
+        stream.record_bytes_max,
+        stream.future_skew_ms,
+        source.place if isinstance(source, KafkaSettings) else "",
+        source.land if isinstance(source, KafkaSettings) else (),
+    )
+
+
+def _input(
+    lake: Lake, stream: StreamSettings, sample: SampleRecord, folder: str, now_ms: int
+) -> ShardInput | None:
+    name = sample.partition
+    if isinstance(stream.source, KafkaSettings):
+        topic, _, number = parsed_name(name)
+        offset = int(sample.position)
+        span = InputSpan(name, topic, number, offset, offset + 1, now_ms, 1)
+        return ShardInput(LABEL, (), {name: NO_MARK_MS}, (span,))
+    path = name
+    if stream.source.format != "parquet":
+        with opened(path) as content:
+            head = b"".join(islice(content, int(sample.position)))
+        path = f"{local_root(lake.url)}/{folder}/sample"
+        lake.stage(f"{folder}/sample", head)
+    size_bytes = os.stat(path).st_size
+    if size_bytes > WHOLE_BYTES_MAX:
+        return None
+    file = InputFile("sample", 0, path, size_bytes, now_ms)
+    return ShardInput(LABEL, (file,), {"sample": NO_MARK_MS})
+
+
+class _Folder:
+    """Is gone afterwards; what cannot be removed now, a sweeper removes."""
+
+    def __init__(self, lake: Lake, folder: str) -> None:
+        self._lake = lake
+        self._folder = folder
+
+    def close(self) -> None:
+        with suppress(Unavailable, OutcomeUnknown):
+            self._lake.remove_folder(self._folder)
