@@ -23,8 +23,9 @@ test: .venv/ready       # servers are fetched with low priority while check runs
 	$(BIN)/pytest -n logical --dist loadfile --backend=servers $(SERVERS)
 
 soak: test              # what chance decides, 20 times each; the result is kept as JSON
-	$(BIN)/pytest --soak=$(SOAK) tests/contract tests/crash tests/sim tests/integration tests/e2e
-	$(BIN)/pytest --soak=$(SOAK) --backend=servers tests/contract
+	for part in crash sim; do $(BIN)/pytest -n logical --soak=$(SOAK) --part=$$part tests/$$part || exit 1; done
+	for part in contract integration e2e; do $(BIN)/pytest --soak=$(SOAK) --part=$$part tests/$$part || exit 1; done
+	$(BIN)/pytest --soak=$(SOAK) --part=servers --backend=servers tests/contract
 
 lock:                   # after a change of dependencies; never by itself: a clone's file times mean nothing
 	$(BIN)/uv pip compile -q pyproject.toml --all-extras --universal -p 3.11 -o constraints.txt \

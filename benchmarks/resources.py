@@ -81,21 +81,27 @@ def peak_of(count: int) -> dict[str, float]:
         folder = Path(name)
         prepare(folder)
         drop(folder / "incoming", count)
-        began_s = time.monotonic()
-        node = subprocess.Popen(
-            [*HEADGATE, "run", "--until", "idle"], cwd=folder, stderr=subprocess.DEVNULL
-        )
-        peaks = {"python_mb": 0.0, "java_mb": 0.0}
-        while node.poll() is None:
-            sample(psutil.Process(node.pid), peaks)
-            time.sleep(0.2)
-        assert node.returncode == 0, node.returncode
+        peaks = peak_while_idle_comes(folder)
         rows = sum(
             json.loads(path.read_text())["counts"]["data"]
             for path in (folder / "lake/_headgate/commits").rglob("*.json")
         )
         assert rows == count, (rows, count)
-        return {**peaks, "seconds": time.monotonic() - began_s}
+        return peaks
+
+
+def peak_while_idle_comes(folder: Path) -> dict[str, float]:
+    """Of a node with the settings in this folder, from its start until it is idle."""
+    began_s = time.monotonic()
+    node = subprocess.Popen(
+        [*HEADGATE, "run", "--until", "idle"], cwd=folder, stderr=subprocess.DEVNULL
+    )
+    peaks = {"python_mb": 0.0, "java_mb": 0.0}
+    while node.poll() is None:
+        sample(psutil.Process(node.pid), peaks)
+        time.sleep(0.2)
+    assert node.returncode == 0, node.returncode
+    return {**peaks, "seconds": time.monotonic() - began_s}
 
 
 def sample(process: psutil.Process, peaks: dict[str, float]) -> None:

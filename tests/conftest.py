@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="only what chance decides, many times; the result goes to FILE",
     )
+    parser.addoption("--part", default="all", help="under which name, with --soak")
     parser.addoption("--rounds", type=int, default=20, help="how often, with --soak")
 
 
@@ -46,8 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     file = config.getoption("--soak")
     if file is not None:
-        backend, rounds = config.getoption("--backend"), config.getoption("--rounds")
-        config.pluginmanager.register(Soak(Path(file), backend, rounds))
+        part, rounds = config.getoption("--part"), config.getoption("--rounds")
+        config.pluginmanager.register(Soak(Path(file), part, rounds))
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
-"""Soak: what chance decides, many times. `pytest --soak=FILE` keeps only such tests, repeats each,
-and writes the result into FILE, one entry for each kind of backend.
+"""Soak: what chance decides, many times. `pytest --soak=FILE --part=NAME` keeps only such tests,
+repeats each, and writes the result into FILE, one entry for each part. A part can be run again by
+itself: the others stay.
 """
 
 import json
@@ -43,9 +44,9 @@ def is_by_chance(name: str) -> bool:
 class Soak:
     """A plugin of one run."""
 
-    def __init__(self, file: Path, backend: str, rounds: int) -> None:
+    def __init__(self, file: Path, part: str, rounds: int) -> None:
         self._file = file
-        self._backend = backend
+        self._part = part
         self._rounds = rounds
         self._passed: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
@@ -71,9 +72,11 @@ class Soak:
         elif report.when == "call":
             self._passed[name] += 1
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(session.config, "workerinput"):  # one of several processes: the first one writes
+            return
         kept = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
-        kept[self._backend] = {
+        kept[self._part] = {
             "rounds": self._rounds,
             "passed": sum(self._passed.values()),
             "failed": sum(self._failed.values()),

@@ -119,7 +119,7 @@ def _of_line(line: str) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def spark_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkEngine, Path]]:
     lake = tmp_path_factory.mktemp("lake")
-    settings = SparkSettings(master="local[2]")
+    settings = SparkSettings(master="local[2]", needs=("kafka",))  # a session serves all
     engine = SparkEngine(settings, f"file://{lake}", {"files": FilesReader()})
     yield engine, lake
     engine.close()

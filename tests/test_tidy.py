@@ -81,17 +81,8 @@ def test_the_public_names_are_these() -> None:
     assert headgate.__all__ == [
         *("Announced", "App", "Conflict", "Corrupt", "Document", "DocumentStore", "Fenced"),
         *("Files", "Halted", "HeadgateError", "Invalid", "JsonObject", "Kafka", "OutcomeUnknown"),
-        *(
-            "Page",
-            "RunResult",
-            "StepKind",
-            "Stream",
-            "StreamResult",
-            "Table",
-            "Unavailable",
-            "Version",
-        ),
-        "open_store",
+        *("Page", "RunResult", "StepKind", "Stream", "StreamResult", "Table", "Unavailable"),
+        *("Version", "open_store"),
     ]
     assert headgate.testing.__all__ == [
         *("Calm", "Crashed", "Flow", "Harm", "LakeContract", "LakeHarness", "Point"),

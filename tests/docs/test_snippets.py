@@ -1,8 +1,9 @@
 """Every snippet in the docs is run, page by page, in an empty folder.
 
 ```python   is run as a program. `# prints: …` at the end of a line says what is printed.
-```console  lines with `$` are run by a shell; what follows must come out, `…` is anything.
-            A last line `[exit 1]` says how the command ends; without it, it ends with 0.
+```console  lines with `$` are run by a shell; what follows must come out, `…` is anything. A here
+            document goes on to its END. A last line `[exit 1]` says how the command ends; without
+            it, it ends with 0.
 ```text     and other kinds are only shown.
 """
 
@@ -28,7 +29,9 @@ WITH_SNIPPETS = [page for page in PAGES if snippets(page)]
 
 
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_snippet_runs(page: Path, tmp_path: Path) -> None:
+def test_every_snippet_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if "KAFKA" in page.read_text("utf-8"):  # where the brokers are
+        os.environ["KAFKA"] = request.getfixturevalue("kafka").address
     for kind, text in snippets(page):
         if kind == "python":
             check_python(text, tmp_path)
@@ -52,9 +55,14 @@ def check_python(text: str, folder: Path) -> None:
 
 def commands(text: str) -> list[tuple[str, list[str], int]]:
     found: list[tuple[str, list[str], int]] = []
+    here = False  # inside a here document
     for line in text.splitlines():
-        if line.startswith("$ "):
+        if here:
+            found[-1] = (f"{found[-1][0]}\n{line}", *found[-1][1:])
+            here = line != "END"
+        elif line.startswith("$ "):
             found.append((line[2:], [], 0))
+            here = line.endswith("<<END")
         elif ended := re.fullmatch(r"\[exit (\d+)\]", line):
             found[-1] = (*found[-1][:2], int(ended[1]))
         elif line:

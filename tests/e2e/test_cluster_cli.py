@@ -219,6 +219,20 @@ def test_g5_a_node_killed_in_the_middle_loses_and_doubles_nothing(fleet: Fleet) 
     assert any(f'node=one why="{why}"' in fleet.said("two") for why in (EXPIRED, STOOD_STILL))
 
 
+def test_after_a_kill_the_next_node_says_whom_it_waits_for_and_how_long(fleet: Fleet) -> None:
+    one = fleet.start("one", "--term-seconds", "8")
+    share(fleet, "one")
+    one.kill()
+
+    fleet.start("two", "--term-seconds", "8")
+    wait_until(lambda: "seems to be gone" in fleet.said("two"))
+
+    told = r"node one, number 1, seems to be gone: nothing was heard of it for [\d.]+ s; its work "
+    (free_s,) = re.findall(told + r"is free in about ([\d.]+) s", fleet.said("two"))
+    assert 0 <= float(free_s) <= 8
+    wait_until(lambda: fleet.held("two") == fleet.feed.count)
+
+
 def test_inv3_a_node_that_sleeps_past_its_session_does_nothing_twice(fleet: Fleet) -> None:
     one, _ = fleet.start("one"), fleet.start("two")
     share(fleet, "one", "two")

@@ -5,6 +5,7 @@ halted before its first batch. Whoever changes something works on a copy.
 """
 
 import json
+import re
 import shlex
 import shutil
 import time
@@ -297,6 +298,22 @@ def test_verify_names_what_is_not_as_certified(
     assert (done.returncode, finding["subject"], finding["words"]) == (1, str(path), words)
     again = headgate(copy.folder, *next_of(finding["next"], "verify"))
     assert (again.returncode, elsewhere.returncode) == (1, 0)
+
+
+def test_a_damaged_hour_is_kept_from_its_readers_by_the_commands_that_verify_names(
+    landed: Installation, tmp_path: Path
+) -> None:
+    copy = landed.copied(tmp_path)
+    data_file_is_gone(copy)
+
+    said = headgate(copy.folder, "verify", copy.hour(1)).stdout
+    (hold,) = re.findall(r"put a file (\S+) into the lake", said)
+    (copy.folder / "lake" / hold).touch()
+    asked = headgate(copy.folder, *next_of(said, "flags withdraw"))
+    shown = headgate(copy.folder, *next_of(said, "certificate"))
+
+    assert "asked for; no node holds the root now" in asked.stderr
+    assert (shown.returncode, "lane-0" in shown.stdout) == (0, True)
 
 
 def test_a_flag_that_is_gone_is_told_by_why_and_waited_for(

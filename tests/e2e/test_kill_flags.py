@@ -210,6 +210,9 @@ class Fleet(Crew):
 
         return is_over
 
+    def has_a_ready_hour(self) -> bool:
+        return all(one.ready > 0 for one in self.scene().streams)
+
     def is_all_there(self) -> bool:
         scene = self.scene()
         rows = sum(one.records + one.dead for one in self.dropped.values())
@@ -253,6 +256,8 @@ def test_k17_k24_b22_nodes_killed_with_minus_nine_while_they_flag_and_apply_lose
         hits += caught is not None
         fleet.start(caught or fleet.kill(chance.choice(NODES)))
     assert hits, "every moment that was aimed at was over too soon"
+    # Else they may be read together with what makes them late.
+    fleet.until(fleet.has_a_ready_hour, "the first hour of each stream is ready")
     fleet.drop_late()
     fleet.until(fleet.is_all_there, "every hour is ready, and in the table")
     fleet.stop()

@@ -30,7 +30,7 @@ from headgate.lake import LakeSettings
 from headgate.lake.ledger import Ledger
 from headgate.lake.opening import open_lake
 from headgate.landing.kind import feed_name, kind_name
-from headgate.periods import escape_name
+from headgate.periods import DAY_MS, Period, escape_name
 from headgate.store import DocumentStore
 from headgate.store.codec import body_of
 from headgate.store.registry import open_store
@@ -485,7 +485,7 @@ def test_dead_letters_are_listed_by_file_with_their_reasons(world: World) -> Non
     found = json.loads(world.run("deadletter", "ls", "orders", "--json").stdout)
 
     assert done.returncode == 0
-    row = rf"^{re.escape(name)} +3 +[\d.]+ k?B  2 bad json, 1 not utf-8$"
+    row = rf"^{re.escape(name)} +3 +[\d.]+ k?B  2 bad json, 1 not utf-8  lane-0/3$"
     assert re.search(row, done.stdout, re.MULTILINE)
     assert "1 file: 2 bad json, 1 not utf-8" in done.stderr
     assert set(found) == documented("#### A line of `deadletter ls --json`")
@@ -505,12 +505,14 @@ def test_q10_dead_letters_are_shown_with_reason_position_and_record_and_move_no_
         f"bad json  lane-0/3:2  {'x' * 500}… and 100 bytes more",
         r"not utf-8  lane-0/3:3  \xff\xfe",
     ]
+    assert "of 3 records only lane, number of the file and line are known" in done.stderr
     found = [json.loads(line) for line in lines]
     assert set(found[0]) == documented("#### A line of `deadletter show --json`")
     assert (found[0]["raw"], found[1]["raw"]) == ("a\x1b[2J", "x" * 600)
     assert (found[2]["raw"], found[2]["raw_base64"]) == (None, "//4=")
     few = world.run("deadletter", "show", "orders", "--limit", "1")
-    assert (len(few.stdout.splitlines()), few.stderr) == (1, "the first 1; next: --limit 10\n")
+    assert len(few.stdout.splitlines()) == 1
+    assert few.stderr.endswith("\nthe first 1; next: --limit 10\n")
 
 
 def test_no_dead_letters_is_said(world: World) -> None:
@@ -633,13 +635,17 @@ def test_run_until_idle_needs_streams(world: World) -> None:
 
 def test_run_until_idle_of_an_empty_folder_is_a_commit_without_records(world: World) -> None:
     done = world.run("run", "--until", "idle")
-    shown = world.run("status")
+    shown, of_it = world.run("status"), world.run("status", "orders")
+    bare = world.run("status", "--store", world.url, "--namespace", "demo")
     again = world.run("run", "--until", "idle", "--json")
 
     assert done.returncode == 0, done.stderr
     assert re.search(r"^orders +0 +0 +0 +0 +1  -$", done.stdout, re.MULTILINE)
     assert "it lands orders" in done.stderr
     assert re.search(r"^orders +1  not known; .* ago: nothing  ", shown.stdout, re.MULTILINE)
+    for same in (shown, of_it, bare):
+        assert same.returncode == 0, same.stdout
+        assert same.stdout.startswith("no node is running, and nothing waits")
     assert again.returncode == 0
     found = json.loads(again.stdout)
     assert set(found) == documented("#### `run --json`")
@@ -745,15 +751,39 @@ def test_from_init_to_dead_letters_that_are_driven_in_again(tmp_path: Path) -> N
     assert (orders["landed"], orders["dead"], orders["commits"]) == (100, 2, 1)
     assert "1 bad json, 1 no event time" in listed.stdout
     assert shown.stdout.splitlines() == [
-        "bad json  lane-0/0:101  not json",
-        'no event time  lane-0/0:102  {"id": 1}',
+        f"bad json  lane-0/0:101  {tmp_path}/incoming/a.json:101  not json",
+        f'no event time  lane-0/0:102  {tmp_path}/incoming/a.json:102  {{"id": 1}}',
     ]
+    assert listed.stdout.rstrip().endswith(f"{tmp_path}/incoming/a.json")
     assert driven.returncode == second.returncode == 0, second.stderr
     (orders,) = json.loads(second.stdout)["streams"]
     assert (orders["landed"], orders["dead"]) == (0, 2)  # still unusable
     (orders,) = json.loads(status.stdout)["streams"]
     assert orders["lag"]["files"] == 0
+    assert (status.returncode, json.loads(status.stdout)["is_at_rest"]) == (0, True)
     assert audit.returncode == 0, audit.stdout
+
+
+@pytest.mark.spark
+def test_a_run_that_flags_hundreds_of_hours_says_how_far_it_is(world: World) -> None:
+    now_ms = int(time.time() * 1000)
+    first = Period.hour_of(now_ms - 90 * DAY_MS)
+    settings = json.loads(world.file.read_text("utf-8"))
+    settings["streams"]["orders"] |= {
+        "first_hour": str(first),
+        "event_time": {"json": "$.at", "unit": "ms"},
+    }
+    world.file.write_text(json.dumps(settings), "utf-8")
+    (world.folder / "incoming/a.json").write_text(f'{{"at": {now_ms - 60_000}}}\n', "utf-8")
+
+    done = world.run("run", "--until", "idle")
+
+    assert done.returncode == 0, done.stderr
+    (told, *_) = re.findall(
+        r"^flags: orders is ready up to (\S+), ([\d,]+) hours to go$", done.stderr, re.MULTILINE
+    )
+    assert told[0] >= f"{first}:00:00Z"
+    assert 500 <= int(told[1].replace(",", "")) <= 90 * 24
 
 
 @pytest.mark.spark

@@ -134,7 +134,9 @@ class World:
     def has_node(self, name: str, *streams: str) -> None:
         with self.store() as store:
             advert = Advert(name, 2, held_count=len(streams))
-            DocumentPresence(store, self.ambient).join(f"session-of-{name}", advert)
+            # Nobody renews it: with a short term it would seem to be gone on a busy machine.
+            presence = DocumentPresence(store, self.ambient, term_ms=600_000)
+            presence.join(f"session-of-{name}", advert)
         for stream in streams:
             task = new_task(Order(kind_name(stream), b'{"shard": 0}'))
             held = replace(task, holder=f"session-of-{name}", epoch=2, since_ms=self.now_ms)

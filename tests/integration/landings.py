@@ -28,7 +28,8 @@ from headgate.lake.ledger import Line, decoded
 from headgate.periods import HOUR_MS, escape_name
 
 MINUTE_MS = 60_000
-SPARK = SparkSettings("local[2]")
+# With every jar that any test needs: a session that is there already cannot get one.
+SPARK = SparkSettings("local[2]", needs=("kafka",))
 
 
 def now_ms() -> int:

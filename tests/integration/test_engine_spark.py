@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import RetriesExceeded, SparkRuntimeException, UnknownException
+from pyspark.sql import functions as fn
 
 from headgate.engine import EventTime, InputFile, Job, ShardInput, SparkSettings
 from headgate.engine.failure import JobFailed
@@ -84,6 +85,30 @@ def test_e1_a_file_larger_than_a_usual_split_has_each_of_its_lines_once(bench: B
         found += [row["_headgate"]["line"] for row in rows.to_pylist()]
     assert len(found) == count
     assert len(set(found)) == count
+
+
+def test_e1_a_row_of_a_file_that_nobody_planned_fails_the_job(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [bench.file(f"{n}.json", lines(record(AT_MS), record(AT_MS))) for n in range(2)]
+    monkeypatch.setattr("headgate.sources.spark.spellings_of", lambda url: (f"{url}.", f"{url}~"))
+
+    with pytest.raises(JobFailed, match=r"\.json: not planned"):
+        bench.stage(*files)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_e1_two_files_with_the_same_hash_are_not_taken_for_each_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Only the first line tells: of the others nobody compares the path."""
+    files = [bench.file(f"{n}.json", lines(*[record(AT_MS)] * count)) for n in range(2)]
+    monkeypatch.setattr(
+        "headgate.sources.spark.fn.xxhash64", lambda column: fn.length(column) * 0 + 7
+    )
+
+    with pytest.raises(JobFailed, match=r"\.json: not planned"):
+        bench.stage(*files)
 
 
 def test_e4_files_tallies_and_footers_agree(bench: Bench) -> None:

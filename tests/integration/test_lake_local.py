@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from unittest.mock import patch
@@ -13,18 +14,22 @@ from unittest.mock import patch
 import pytest
 
 from headgate.ambient import SystemAmbient
+from headgate.commits.record import COMMITS
+from headgate.commits.replay import carry_out_journal
 from headgate.errors import Conflict, Corrupt, Invalid, Unavailable
 from headgate.lake import LakeSettings
 from headgate.lake.local import SYNC_ONE_BY_ONE_MAX, LocalLake
 from headgate.lake.opening import open_lake
-from headgate.lake.paths import STAGING, name_of
+from headgate.lake.paths import OURS, STAGING, name_of
 from headgate.lake.syscalls import WholeDisk
+from tests.crash.test_local_lake import Killed, killed_at
 from tests.integration.lean_disks import (
     ROOM_BYTES,
     may_mount,
     run_on_full_disk,
     run_on_read_only_disk,
 )
+from tests.unit.commits.test_replay import STREAM, staged_commit
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -218,6 +223,39 @@ def test_group_and_mode_are_those_of_the_settings(root: Path) -> None:
     for path, mode in [("day", 0o2750), ("day/hour", 0o2750), ("day/hour/f", 0o640)]:
         found = (root / path).stat()
         assert (found.st_mode & 0o7777, found.st_gid) == (mode, group.gr_gid)
+
+
+def test_g9_a_commit_that_was_replayed_has_the_modes_and_groups_of_a_plain_one(root: Path) -> None:
+    """Killed before and after each effect, and then finished by somebody else."""
+    group = grp.getgrgid(_another_group()).gr_name
+
+    def attempt(number: int, point: int | None) -> tuple[dict[str, tuple[int, int]], int]:
+        place = root / str(number)
+
+        def lake() -> LocalLake:
+            return opened(place, group=group, file_mode=0o640, folder_mode=0o2750)
+
+        journal = staged_commit(lake())
+        with killed_at(point) as made, suppress(Killed):
+            carry_out_journal(lake(), STREAM, 0, journal, {})
+        carry_out_journal(lake(), STREAM, 0, journal, {})
+        return _access_of(place), len(made)
+
+    plain, effects = attempt(0, None)
+    modes = {mode for mode, _ in plain.values()}
+    assert (modes, len(plain)) == ({0o640, 0o2750}, 17)
+    for point in range(2 * effects):
+        assert attempt(point + 1, point)[0] == plain, point
+
+
+def _access_of(root: Path) -> dict[str, tuple[int, int]]:
+    """Mode and group of every file and folder that people see."""
+    found = [one for one in root.rglob("*") if not one.is_relative_to(root / OURS)]
+    records = [*(root / COMMITS).rglob("*"), root / COMMITS]
+    return {
+        str(one.relative_to(root)): (one.stat().st_mode & 0o7777, one.stat().st_gid)
+        for one in (*found, *records)
+    }
 
 
 def _another_group() -> int:

@@ -258,6 +258,17 @@ def test_a_fraction_that_is_wanted_as_text_is_what_the_full_parse_makes_of_it(
     assert [one[0] for one in full] == [verdict.BAD_EVENT_TIME, None, None]
 
 
+@pytest.mark.parametrize("way", QUICK)
+def test_minus_zero_is_zero_for_the_full_parse_and_so_for_the_quick_look(
+    spark_engine: tuple[SparkEngine, Path], way: Way
+) -> None:
+    how = shape(event_time=EventTime("json", "$.at", "text", "H"))
+    found = ['{"at":-0}', '{"at":0}', '{"at":-1}', '{"at":"-0"}']
+    quick, full = (judged(spark_engine[0], how, found, one) for one in (way, "full"))
+    assert [one[:-1] for one in quick] == [one[:-1] for one in full]
+    assert [one[1] for one in full] == [0, 0, None, None]
+
+
 @pytest.mark.parametrize("depth", [1, 15, 16, 17, 400, 20_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"x":', "}")])
 def test_depth_costs_no_stack(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from confluent_kafka import (
-    IsolationLevel,
+    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -27,7 +27,6 @@ from confluent_kafka.admin import (
     AdminClient,
     NewPartitions,
     NewTopic,
-    OffsetSpec,
     ResourcePatternType,
     ResourceType,
 )
@@ -159,18 +158,17 @@ def delete_records(broker: KafkaBroker, topic: str, before: int, partition: int 
 
 def low_watermark(broker: KafkaBroker, topic: str, partition: int = 0) -> int:
     """Offset of the first record that is still there."""
-    return _offset(broker, TopicPartition(topic, partition), OffsetSpec.earliest())
+    return _watermarks(broker, topic, partition, "read_uncommitted")[0]
 
 
 def high_watermark(broker: KafkaBroker, topic: str, partition: int = 0) -> int:
     """Offset of the next record."""
-    return _offset(broker, TopicPartition(topic, partition), OffsetSpec.latest())
+    return _watermarks(broker, topic, partition, "read_uncommitted")[1]
 
 
 def last_stable(broker: KafkaBroker, topic: str, partition: int = 0) -> int:
     """Offset of the first record of an open transaction; the high watermark without one."""
-    committed = IsolationLevel.READ_COMMITTED
-    return _offset(broker, TopicPartition(topic, partition), OffsetSpec.latest(), committed)
+    return _watermarks(broker, topic, partition, "read_committed")[1]
 
 
 def allow(
@@ -253,20 +251,26 @@ def _send(producer: Producer, topic: str, records: Iterable[Sent]) -> None:
         raise ServerFailed(f"{topic}: {left} not sent, {len(failed)} failed: {failed[:1]}")
 
 
-def _offset(
-    broker: KafkaBroker,
-    at: TopicPartition,
-    spec: OffsetSpec,
-    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-) -> int:
-    client = admin(broker)
-    asked = client.list_offsets(
-        {at: spec}, isolation_level=isolation, request_timeout=ANSWER_WITHIN_S
+def _watermarks(broker: KafkaBroker, topic: str, partition: int, isolation: str) -> tuple[int, int]:
+    """By a consumer: an admin client's request just after a change may wait for three seconds."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.address,
+            **QUIET,
+            "group.id": "watermarks",
+            "isolation.level": isolation,
+        }
     )
-    offset = int(asked[at].result().offset)
-    if offset < 0:  # no error to this client
-        raise ServerFailed(f"{at.topic}/{at.partition}: no answer in {ANSWER_WITHIN_S} s")
-    return offset
+    try:
+        found = consumer.get_watermark_offsets(
+            TopicPartition(topic, partition), timeout=ANSWER_WITHIN_S
+        )
+    finally:
+        consumer.close()
+    if found is None:
+        raise ServerFailed(f"{topic}/{partition}: no answer in {ANSWER_WITHIN_S} s")
+    low, high = found
+    return low, high
 
 
 def _wait_for_partitions(broker: KafkaBroker, topic: str, total: int) -> None:

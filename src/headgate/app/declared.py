@@ -48,6 +48,7 @@ class Kafka:
     topic: str | None = None
     _: KW_ONLY
     topics: Sequence[str] | None = None
+    pattern: str | None = None
     format: Literal["json", "text", "binary"] | None = None
     start: str | None = None
     out_of_range: Literal["fail", "earliest", "latest"] | None = None

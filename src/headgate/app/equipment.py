@@ -13,11 +13,13 @@ from functools import partial
 
 from headgate.ambient import Ambient
 from headgate.app.clusters import open_cluster
+from headgate.app.letters import REDRIVEN_PREFIX
 from headgate.app.nodes import Equip, Equipment
 from headgate.app.roots import first_hour_ms, roots_of, tables_of
 from headgate.apply import TableSettings
 from headgate.apply.kind import TableFeed, TableKind
 from headgate.apply.work import OpenTable, TableTools
+from headgate.cluster.duties import Loop
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.replay import read_record
@@ -108,7 +110,8 @@ def opened_landing(
 
 
 def kafka_streams(settings: Settings) -> list[KafkaSettings]:
-    sources = (stream.source for stream in settings.streams.values())
+    every = (*settings.streams.values(), *settings.templates.values())
+    sources = (stream.source for stream in every)
     return [one for one in sources if isinstance(one, KafkaSettings)]
 
 
@@ -153,8 +156,10 @@ def landing_equipment(
     *,
     kinds: Mapping[str, StepKind],
     eager_since_ms: int | None = None,
+    loops: Mapping[str, Loop] | None = None,
 ) -> Equip:
-    """For `joined_node`."""
+    """For `joined_node`; with these loops besides."""
+    more = loops or {}
 
     def equip(store: DocumentStore, ambient: Ambient) -> Equipment:
         jobs = Jobs(landing.engine, landing.lake, ambient)
@@ -197,7 +202,7 @@ def landing_equipment(
                 *(TableKind(table, table_tools) for table in tables),
             ],
             [*map(LandFeed, streams), *map(RootFeed, roots), *map(TableFeed, tables)],
-            {"jobs": jobs},
+            {"jobs": jobs, **more},
         )
 
     return equip
@@ -258,7 +263,7 @@ def redrive_settings(root: str, stream: str) -> FilesSettings:
         "dead",
         after_read="move",
         move_to=os.path.join(root, REDRIVEN, name),
-        prefix="redrive",
+        prefix=REDRIVEN_PREFIX,
     )
 
 

@@ -7,19 +7,25 @@ records that the settings send here are good rows without a reason: theirs is `l
 import base64
 import binascii
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from headgate.commits.replay import read_record
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Lake
 from headgate.lake.opening import local_root
-from headgate.landing.names import DEAD, commit_of
-from headgate.periods import escape_name
+from headgate.landing.names import DEAD, REDRIVE, commit_of
+from headgate.periods import EPOCH, MILLISECOND, escape_name
+from headgate.sources import FilesSettings
+from headgate.sources.book import find_file
+from headgate.store import DocumentStore
 
-LATE = "late"
+LATE, AHEAD = "late", "ahead"
+REDRIVEN_PREFIX = "redrive"  # of the source partitions of letters that were driven in
 PACKED = ".parquet"
 
 
@@ -30,10 +36,12 @@ class Letter:
     number: int  # of its file there
     line: int
     raw: bytes
+    event_ms: int | None = None  # None: none could be told
 
     @property
     def position(self) -> str:
-        return f"{self.partition}/{self.number}:{self.line}"
+        line = f":{self.line}" if self.line else ""  # of a log there is none
+        return f"{self.partition}/{self.number}{line}"
 
 
 def letters_of(lake: Lake, path: str) -> Iterator[Letter]:
@@ -53,14 +61,78 @@ def letters_of(lake: Lake, path: str) -> Iterator[Letter]:
             yield _of_line(path, line)
 
 
-def reasons_in(lake: Lake, path: str) -> Counter[str]:
-    """Rows by reason. Raises as `letters_of`."""
+def reasons_in(lake: Lake, path: str) -> tuple[Counter[str], Counter[tuple[str, int]]]:
+    """Rows by reason; and by the source partition and number of the file that they came from.
+    Raises as `letters_of`."""
+    reasons, numbers = Counter[str](), Counter[tuple[str, int]]()
     if path.endswith(PACKED):
         from headgate.engine.footers import values_of
 
-        rows = values_of(f"{local_root(lake.url)}/{path}", ["_headgate.reason"])
-        return Counter((row.get("_headgate") or {}).get("reason") or LATE for row in rows)
-    return Counter(letter.reason for letter in letters_of(lake, path))
+        columns = [f"_headgate.{name}" for name in ("reason", "partition", "number")]
+        for row in values_of(f"{local_root(lake.url)}/{path}", columns):
+            told = row.get("_headgate") or {}
+            reasons[told.get("reason") or LATE] += 1
+            numbers[str(told.get("partition", "")), int(told.get("number") or 0)] += 1
+        return reasons, numbers
+    for letter in letters_of(lake, path):
+        reasons[letter.reason] += 1
+        numbers[letter.partition, letter.number] += 1
+    return reasons, numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source file of a letter, as far as anybody still knows it."""
+
+    path: str  # absolute; "": its number is forgotten
+    arrival_ms: int | None
+
+
+class Origins:
+    """Looks source files up by their numbers; each once. Raises Unavailable, Corrupt."""
+
+    def __init__(
+        self, store: DocumentStore, lake: Lake, stream: str, source: FilesSettings | None
+    ) -> None:
+        self._store = store
+        self._lake = lake
+        self._stream = stream
+        self._source = source
+        self._known: dict[tuple[str, int], Origin] = {}
+
+    def of(self, partition: str, number: int) -> Origin:
+        place = (partition, number)
+        if place not in self._known:
+            self._known[place] = self._find(partition, number)
+        return self._known[place]
+
+    def _find(self, partition: str, number: int) -> Origin:
+        found = find_file(self._store, self._stream, partition, number)
+        if found is None:
+            return Origin("", None)
+        entry, arrival_ms = found
+        return Origin(os.path.join(self._folder(partition), entry.path), arrival_ms)
+
+    def _folder(self, partition: str) -> str:
+        prefix = partition.rpartition("-")[0]
+        if self._source is not None and prefix == self._source.prefix:
+            return self._source.path
+        if prefix != REDRIVEN_PREFIX:
+            return ""  # of a stream that is not in the settings: only the path below its folder
+        return os.path.join(local_root(self._lake.url), REDRIVE, escape_name(self._stream))
+
+
+def ahead_ms(lake: Lake, stream: str, path: str, letter: Letter, origin: Origin) -> int | None:
+    """How far its event time is ahead of its arrival; at least, if only its commit is known. None:
+    nobody can tell, or that is not what is wrong with it. Raises Unavailable, Corrupt."""
+    if letter.reason != AHEAD or letter.event_ms is None:
+        return None
+    since_ms = origin.arrival_ms
+    if since_ms is None:
+        named = commit_of(path.rpartition("/")[2])
+        record = None if named is None else read_record(lake, stream, *named)
+        since_ms = None if record is None else record.made_ms
+    return None if since_ms is None else letter.event_ms - since_ms
 
 
 def rows_on_record(lake: Lake, stream: str, path: str) -> int | None:
@@ -106,7 +178,20 @@ def _letter(path: str, row: Mapping[str, Any]) -> Letter:
         int(told.get("number") or 0),
         int(told.get("line") or 0),
         _raw(path, row, told),
+        _event_ms(told.get("event_time")),
     )
+
+
+def _event_ms(told: object) -> int | None:
+    """From Parquet a moment, from lines its text."""
+    try:
+        moment = datetime.fromisoformat(told) if isinstance(told, str) else told
+    except ValueError:
+        return None
+    if not isinstance(moment, datetime):
+        return None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - EPOCH) // MILLISECOND
 
 
 def _raw(path: str, row: Mapping[str, Any], told: Mapping[str, Any]) -> bytes:

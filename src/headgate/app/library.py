@@ -23,12 +23,13 @@ from headgate.app.clusters import open_cluster
 from headgate.app.declared import Files, Stream, Table, Tree, declared
 from headgate.app.flags import REPAIR_REASON, FlagActs
 from headgate.app.gaps import Accepted, GapActs, kafka_of
+from headgate.app.growth import Topics, TopicWatch, discover, grown, grown_from
 from headgate.app.hours import await_ready, filed_certificate, hour_of, why_not_ready
 from headgate.app.locating import FileOrigin, Located, Locating
 from headgate.app.nodes import Joined, Place, joined_node
 from headgate.app.preview import OpenSource, Preview, look_ahead, preview
 from headgate.app.progress import ShardProgress, progress_of
-from headgate.app.results import RunResult, StreamResult, counts_of, results_of
+from headgate.app.results import Counts, RunResult, StreamResult, counts_of, results_of
 from headgate.app.roots import is_more_to_come, roots_of, site_opener, tables_of
 from headgate.apply.remedies import Decision, Remedies
 from headgate.audit import Audit
@@ -47,12 +48,13 @@ from headgate.lake.ledger import Ledger
 from headgate.lake.memory import MemoryLake
 from headgate.lake.opening import local_root, open_lake
 from headgate.landing import StreamSettings
-from headgate.node import Hands
+from headgate.node import Ending, Hands
 from headgate.periods import Period
 from headgate.settings import Settings
 from headgate.settings.loading import load
 from headgate.settings.units import duration_ms
 from headgate.sources import KafkaSettings
+from headgate.sources.kafka import Cluster
 from headgate.status import read_status
 from headgate.status.streams import known_streams, shards_of
 from headgate.status.tables import TableStatus, read_tables
@@ -91,6 +93,8 @@ class App:
         self._kinds = registered_kinds()
         self._engine = engine
         self._ambient = ambient or SystemAmbient()
+        self._clusters: dict[str, Cluster] = {}  # of templates
+        self._is_grown = False  # its settings have the streams of its templates
 
     @classmethod
     def from_file(cls, path: str | Path, *, engine: Engine | None = None) -> "App":
@@ -107,6 +111,7 @@ class App:
             raise Invalid(f"{kind} {part.name}: was added already; next: give it another name")
         parts = (*self._parts, part)
         self._settings = declared(f"{kind} {part.name}", self._tree, parts, os.getcwd())
+        self._is_grown = False
         self._parts = parts
 
     def add_step_kind(self, kind: StepKind) -> None:
@@ -115,6 +120,13 @@ class App:
 
     @property
     def settings(self) -> Settings:
+        """With the streams of its templates that are noted in the store. Raises Unavailable, if it
+        has templates."""
+        if self._settings.templates and not self._is_grown:
+            place = self._settings
+            with closing(open_store(place.store, place.namespace, ambient=self._ambient)) as store:
+                self._settings = grown_from(place, store)
+            self._is_grown = True
         return self._settings
 
     def run(
@@ -132,10 +144,39 @@ class App:
     ) -> RunResult:
         """A node, in this thread; until everything has landed, its time is over, or somebody drains
         it. Raises Invalid, Unavailable."""
+        ambient = self._ambient
+        limit_ms = None if max_seconds is None else int(max_seconds * 1000)
+        deadline = None if limit_ms is None else Deadline(ambient, limit_ms)
+        before: Counts = {}
+        while True:  # once more for each time that new topics come
+            result, has_news = self._run(
+                until, deadline, before, node, on_start, on_poll, on_progress, workers, labels,
+                term_ms,
+            )  # fmt: skip
+            if not has_news:
+                return result
+
+    def _run(
+        self,
+        until: Literal["idle"] | None,
+        deadline: Deadline | None,
+        before: Counts,
+        node: str,
+        on_start: Callable[[Joined], None],
+        on_poll: Callable[[Joined], None],
+        on_progress: Callable[[Sequence[ShardProgress]], None],
+        workers: int | None,
+        labels: Sequence[str],
+        term_ms: int,
+    ) -> tuple[RunResult, bool]:
+        """Until it ends, or there are topics that become streams: then it is left in good order, to
+        be started with them. `before`: what had landed before the first time."""
         # Only who lands needs Spark's library: it takes a second to load.
         from headgate.app.equipment import landing_equipment, opened_landing
 
-        settings, ambient = self.settings, self._ambient
+        ambient, topics = self._ambient, self._discover()
+        settings = self._settings = grown(self._settings, topics)
+        self._is_grown = True
         name = node or settings.node.name or f"{socket.gethostname()}-{os.getpid()}"
         own = NodeSettings(
             name,
@@ -149,33 +190,54 @@ class App:
         ):
             clock = StoreClock(store, ambient)
             since_ms = clock.now_ms()
+            news = TopicWatch(settings, topics, store, self._open_cluster, ambient)
             equip = landing_equipment(
                 settings,
                 landing,
                 name,
                 kinds=self._kinds,
                 eager_since_ms=since_ms if until == "idle" else None,
+                loops={"topics": news} if settings.templates and until is None else {},
             )
             with joined_node(place, own, ambient, equip=equip, term_ms=term_ms) as joined:
-                before = counts_of(store, settings)
+                for stream, counts in counts_of(store, settings).items():
+                    before.setdefault(stream, counts)
                 on_start(joined)
                 watch = _Watch(
-                    self, store, landing.lake, clock, since_ms, until, max_seconds, joined,
-                    on_progress,
-                )  # fmt: skip
+                    self, store, landing.lake, clock, since_ms, until, deadline, joined, on_progress
+                )
+
+                is_left_for_news: list[bool] = []
 
                 def poll() -> None:
                     on_poll(joined)
                     watch.poll()
+                    if news.has_news and not joined.duties.steward.is_draining:
+                        is_left_for_news.append(True)
+                        joined.node.drain()
 
                 ending = joined.node.run(poll)
                 after = progress_of(store, settings.streams, since_ms, clock.now_ms())
-                return RunResult(
+                result = RunResult(
                     results_of(store, landing.lake, settings, before, after),
                     {one.name: one for one in read_tables(store, settings.tables)},
                     all(one.is_idle for one in after),
                     ending,
                 )
+                return result, bool(is_left_for_news) and ending is Ending.DRAINED
+
+    def _discover(self) -> Topics:
+        """Topics of templates; also those that nobody has noted yet."""
+        if not self._settings.templates:
+            return {}
+        place = self._settings
+        with closing(open_store(place.store, place.namespace, ambient=self._ambient)) as store:
+            return discover(place, store, self._open_cluster)
+
+    def _open_cluster(self, settings: KafkaSettings) -> Cluster:
+        if settings.place not in self._clusters:
+            self._clusters[settings.place] = open_cluster(settings, self._ambient)
+        return self._clusters[settings.place]
 
     @contextmanager
     def acts(self, node: str = WHERE) -> Iterator[Acts]:
@@ -350,7 +412,7 @@ class App:
         return self._decide(table, lambda remedies, by: remedies.halt(table, by), reason, who)
 
     def resume_table(self, table: str, reason: str, who: str = "") -> TableStatus:
-        """A halted one goes on, as it is now."""
+        """A halted one goes on; if it stopped at a batch, with the table as it is now."""
         return self._decide(table, lambda remedies, by: remedies.resume(table, by), reason, who)
 
     def retry_table(self, table: str, reason: str, who: str = "") -> TableStatus:
@@ -430,7 +492,7 @@ class _Watch:
         clock: StoreClock,
         since_ms: int,
         until: str | None,
-        max_seconds: float | None,
+        deadline: Deadline | None,
         joined: Joined,
         on_progress: Callable[[Sequence[ShardProgress]], None],
     ) -> None:
@@ -444,8 +506,7 @@ class _Watch:
         self._until = until
         self._joined = joined
         self._on_progress = on_progress
-        limit_ms = None if max_seconds is None else int(max_seconds * 1000)
-        self._deadline = None if limit_ms is None else Deadline(self._ambient, limit_ms)
+        self._deadline = deadline
         self._next_ms = 0
         self._is_over = False
 

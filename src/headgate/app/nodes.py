@@ -54,6 +54,7 @@ class Joined:
     node: Node
     duties: Duties
     member: Member
+    store: DocumentStore
 
 
 @contextmanager
@@ -82,7 +83,7 @@ def joined_node(
         member = duties.membership.member
         if member is None:
             raise Unavailable(f"{place.url}: joined, and was closed at once; next: start it again")
-        yield Joined(Node(duties, ambient), duties, member)
+        yield Joined(Node(duties, ambient), duties, member, store)
 
 
 def release_task(store: DocumentStore, name: str, reason: str, ambient: Ambient) -> Task | None:

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 
 from headgate.cluster.tasks import Task, task_key
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.commits.roots import RootDocument, root_key, root_name
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
 from headgate.landing.outlook import is_proved, lacks_marks, words_of_the_end
 from headgate.landing.report import Report, report_key
+from headgate.periods import HOUR_MS
+from headgate.ready.closing import reached_ms
+from headgate.ready.evidence import read_evidence
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 
@@ -74,6 +78,35 @@ def progress_of(
                     or _unreadable(None if report is None else report.value, since_ms),
                 )
             )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class FlagProgress:
+    """Of a stream: hours that are complete, and have no flag yet."""
+
+    stream: str
+    ready_ms: int  # hours that end by then have their flags
+    left: int
+
+
+def flags_behind(store: DocumentStore, streams: Mapping[str, StreamSettings]) -> list[FlagProgress]:
+    """How many flags follow from what has landed. Raises Unavailable, Corrupt."""
+    found: list[FlagProgress] = []
+    roots: dict[str, RootDocument] = {}
+    for name, settings in streams.items():
+        root = root_name(settings.folder)
+        if root not in roots:
+            kept = read(store, root_key(root), RootDocument)
+            roots[root] = RootDocument() if kept is None else kept.value
+        seat = roots[root].streams.get(name)
+        if seat is None or seat.frontier_ms is None or seat.retired is not None:
+            continue
+        reach_ms = reached_ms(read_evidence(store, name), settings.allowed_lateness_ms)
+        if reach_ms is not None:
+            until_ms = reach_ms if seat.last_ms is None else min(reach_ms, seat.last_ms)
+            left = max(0, (until_ms - seat.frontier_ms) // HOUR_MS)
+            found.append(FlagProgress(name, seat.frontier_ms, left))
     return found
 
 

@@ -5,8 +5,9 @@ done, and changes the table's document by compare-and-set.
     retry          halted at a batch ──▶ running: the batch again, by a new run, as it is now
     skip           halted at a batch ──▶ running behind it: left out for good, on record
     mark_applied   the same: its rows are in the table, by hand
-    resume         halted ──▶ running, with the table as it is now; halting ──▶ running only if a
-                   person knows that the table is gone, and what a node prepared in it as well
+    resume         halted ──▶ running: where a person halted it, goes on as before; where it stopped
+                   by itself, with the table as it is now; halting ──▶ running only if a person
+                   knows that the table is gone, and what a node prepared in it as well
 
 A halted table changes not at all: the run it stopped at was closed before. So nobody who wakes up
 late can put rows beside what a person decided here.
@@ -75,8 +76,10 @@ class Remedies:
         )
 
     def resume(self, table: str, by: Decision, *, is_lost: bool = False) -> TableDocument:
-        """With the table as it is now: a history that is gone is not asked for any more. `is_lost`:
-        also while it is halting, since nobody can close a run in a table that is gone."""
+        """If it stopped at a batch, with the table as it is now: a history that is gone is not
+        asked for any more. What a person halted goes on where it was: a disk that is not mounted
+        again must not become a new table. `is_lost`: also while it is halting, since nobody can
+        close a run in a table that is gone."""
         found = self._found(table) if is_lost else self._halted(table)
         if found.value.state == "running":
             found = self._halted(table)
@@ -85,7 +88,9 @@ class Remedies:
         return self._change(
             found,
             lambda value: (
-                set_going(value, forgets_version=True) if value.state in states else value
+                set_going(value, forgets_version=is_lost or _stopped_by_itself(value))
+                if value.state in states
+                else value
             ),
         )
 
@@ -166,6 +171,10 @@ def stopped_at(document: TableDocument) -> str:
     if document.current is not None:
         return document.current.entry.batch
     return "" if document.halt is None else document.halt.batch
+
+
+def _stopped_by_itself(document: TableDocument) -> bool:
+    return document.halt is not None and bool(document.halt.batch)
 
 
 def _once(found: TableDocument, entry: Entry, passed: Passed) -> TableDocument:

@@ -27,5 +27,17 @@ def repair_flags(period: Period) -> str:
     return f"headgate flags repair --from {period} --to {period} --reason 'it was deleted'"
 
 
+def without_a_backup(stream: str, hour: Period, hold: str, named: str = "") -> str:
+    """Two lines, of a damaged file in a flagged hour: nobody takes that for complete, and where
+    its rows came from. `hold`: a path in the lake; `named`: options that name the settings."""
+    of_it = f"{shlex.quote(stream)} {hour}"
+    withdraw = f"headgate flags withdraw {of_it} --reason 'a file of it is damaged'{named}"
+    return (
+        f"without a backup, keep its readers off: put a file {hold} into the lake, so that it is "
+        f"not flagged again, then {withdraw}\n"
+        f"what it was read from, to look for it in the source: headgate certificate {of_it}{named}"
+    )
+
+
 def halt_table(table: str) -> str:
     return f"headgate table halt {shlex.quote(table)} --reason 'the audit found something'"

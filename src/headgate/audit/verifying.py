@@ -15,7 +15,7 @@ from itertools import pairwise
 from shlex import quote
 
 from headgate.audit import Finding, OnProgress
-from headgate.audit.advice import repair_flags
+from headgate.audit.advice import repair_flags, without_a_backup
 from headgate.audit.inspection import in_silence
 from headgate.audit.tree import hour_folders, parent_folders
 from headgate.commits.certificate import (
@@ -24,6 +24,7 @@ from headgate.commits.certificate import (
     CertifiedFile,
     ParentCertificate,
     flag_paths,
+    hold_path,
     parent_flag_path,
     parents_folder,
     withdrawn_path,
@@ -66,10 +67,11 @@ def verify(
     *,
     each: Each = in_turn,
     on_progress: OnProgress = in_silence,
+    named: str = "",
 ) -> Verified:
-    """`templates`: folders by stream; `period`: only this hour, or this day with its hours. Raises
-    Unavailable."""
-    work = _Verifying(lake, each, Verified([]))
+    """`templates`: folders by stream; `period`: only this hour, or this day with its hours;
+    `named`: the options that name the settings, for commands. Raises Unavailable."""
+    work = _Verifying(lake, each, Verified([]), templates, named)
     for stream, template in sorted(templates.items()):
         known = _certified(lake, f"{CERTIFICATES}/{escape_name(stream)}")
         hours = [one for one in known if _is_in(one, period)]
@@ -125,6 +127,8 @@ class _Verifying:
     lake: Lake
     each: Each
     found: Verified
+    templates: Mapping[str, FolderTemplate]
+    named: str
     _waiting: list[tuple[str, Period, CertifiedFile]] = field(default_factory=list)
 
     def hour(self, stream: str, template: FolderTemplate, hour: Period) -> None:
@@ -239,7 +243,9 @@ class _Verifying:
         for flag, raw in raws.items():
             if raw is None:
                 what, meaning = "the flag is gone", "who waits for it waits on"
-                self._tell(stream, period, flag, what, meaning, mend=repair_flags(period))
+                self._tell(
+                    stream, period, flag, what, meaning, mend=f"{repair_flags(period)}{self.named}"
+                )
             elif raw != filed.raw:
                 what = "the flag is not what its certificate says"
                 self._tell(stream, period, flag, what, "somebody changed it, and it proves nothing")
@@ -262,13 +268,13 @@ class _Verifying:
             self.found.files += 1
             self.found.size_bytes += file.size_bytes
             if isinstance(facts, Corrupt):
-                self._tell(stream, hour, file.path, str(facts), "it cannot be read")
+                self._tell_of_file(stream, hour, file, str(facts), "it cannot be read")
             elif facts is None:
                 what = f"is gone: {file.rows:,} rows"
-                self._tell(stream, hour, file.path, what, "the hour is not complete any more")
+                self._tell_of_file(stream, hour, file, what, "the hour is not complete any more")
             elif facts != FileFacts(file.size_bytes, file.checksum):
                 what = "has another size" if facts.size_bytes != file.size_bytes else "was changed"
-                self._tell(stream, hour, file.path, what, "its rows are not those that landed")
+                self._tell_of_file(stream, hour, file, what, "its rows are not those that landed")
 
     def _facts(self, file: CertifiedFile) -> FileFacts | Corrupt | None:
         try:
@@ -290,6 +296,14 @@ class _Verifying:
                     what = "is not in the certificate of its hour"
                     self._tell(stream, hour, entry.path, what, "it came after the flag", 6)
 
+    def _tell_of_file(
+        self, stream: str, hour: Period, file: CertifiedFile, words: str, meaning: str
+    ) -> None:
+        """Also what somebody without a backup can do."""
+        hold = hold_path(self.templates[stream], hour, stream)
+        more = without_a_backup(stream, hour, hold, self.named)
+        self._tell(stream, hour, file.path, words, meaning, more=more)
+
     def _tell(
         self,
         stream: str,
@@ -299,10 +313,12 @@ class _Verifying:
         meaning: str,
         invariant: int | None = None,
         mend: str = "put it back from a backup",
+        more: str = "",
     ) -> None:
         if len(self.found.findings) >= FINDINGS_MAX:
             self.found.left_out += 1
             return
-        again = f"headgate verify {quote(str(period))}"
+        again = f"headgate verify {quote(str(period))}{self.named}"
         next_ = f"{mend}, then {again}" if invariant is None else again
+        next_ = f"{next_}\n{more}" if more else next_
         self.found.findings.append(Finding(invariant, stream, None, subject, words, meaning, next_))

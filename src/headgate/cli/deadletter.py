@@ -1,6 +1,7 @@
 """Dead-letter commands: what could not be landed and why, and driving it in again."""
 
 import base64
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +13,9 @@ from rich.text import Text
 
 from headgate.app.letters import (
     Letter,
+    Origin,
+    Origins,
+    ahead_ms,
     check_redrivable,
     folder_of,
     letters_of,
@@ -27,11 +31,15 @@ from headgate.cli.tables import Rows, show
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Entry
 from headgate.settings.problems import nearest
+from headgate.sources import FilesSettings, KafkaSettings
+from headgate.status import shown_ms
 from headgate.store import JsonObject
 
 RAW_SHOWN_MAX = 500  # bytes of a record, for people
 LS_MAX = 200  # files that are looked into
 SHOW_MAX = 20  # records
+SOURCES_MAX = 20  # source files that are named for one file of letters
+GREP_BYTES_MAX = 60  # of a record, to look for it
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -47,12 +55,22 @@ def group() -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFile:
+    """Where letters came from."""
+
+    partition: str
+    number: int
+    path: str  # "": it is forgotten
+
+
+@dataclass(frozen=True, slots=True)
 class LetterFile:
     file: str  # below the stream's folder of dead letters
     path: str  # below the root of the lake
     size_bytes: int
     rows: int | None  # None: no record knows
     reasons: dict[str, int]
+    sources: tuple[SourceFile, ...]  # the first of them
     damaged: str
 
     @property
@@ -75,8 +93,11 @@ def list_letters(
     """
     with asking(config) as asked:
         entries = list(islice(asked.acts.dead_letters(asked.stream(name)), limit + 1))
-        shown = console.tracked(entries[:limit], "looking into files")
-        found = [_looked_into(asked, name, entry) for entry in shown]
+        shown, origins = (
+            console.tracked(entries[:limit], "looking into files"),
+            _origins(asked, name),
+        )
+        found = [_looked_into(asked, name, entry, origins) for entry in shown]
         if as_json:
             for one in found:
                 typer.echo(console.json_line(_as_json(one)))
@@ -106,13 +127,18 @@ def show_letters(
         found = islice(
             ((path, one) for path in paths for one in letters_of(asked.lake, path)), limit
         )
-        count = 0
+        origins, count, lost = _origins(asked, name), 0, list[Letter]()
         for path, letter in found:
             count += 1
+            origin = _origin(origins, letter.partition, letter.number)
+            ahead = ahead_ms(asked.lake, name, path, letter, origin)
+            lost += [] if origin.path else [letter]
             if as_json:
-                typer.echo(console.json_line(_letter_as_json(path, letter)))
+                typer.echo(console.json_line(_letter_as_json(path, letter, origin, ahead)))
             else:
-                _print_letter(letter)
+                _print_letter(letter, origin, ahead)
+        if lost and not as_json:
+            _tell_of_lost(asked, name, lost)
         if not count:
             see = command("deadletter ls", asked.here, name)
             console.talk().print(console.printable(f"no dead letters of {name}; next: {see}"))
@@ -199,10 +225,23 @@ def _some(asked: Asking, stream: str) -> Iterable[Entry]:
     return islice(asked.acts.dead_letters(stream), LS_MAX)
 
 
-def _looked_into(asked: Asking, stream: str, entry: Entry) -> LetterFile:
-    damaged, reasons = "", Counter[str]()
+def _origins(asked: Asking, stream: str) -> Origins:
+    own = asked.settings.streams.get(stream)
+    files = own.source if own is not None and isinstance(own.source, FilesSettings) else None
+    return Origins(asked.store, asked.lake, stream, files)
+
+
+def _origin(origins: Origins, partition: str, number: int) -> Origin:
     try:
-        reasons = reasons_in(asked.lake, entry.path)
+        return origins.of(partition, number)
+    except Corrupt:  # status and audit name it
+        return Origin("", None)
+
+
+def _looked_into(asked: Asking, stream: str, entry: Entry, origins: Origins) -> LetterFile:
+    damaged, reasons, numbers = "", Counter[str](), Counter[tuple[str, int]]()
+    try:
+        reasons, numbers = reasons_in(asked.lake, entry.path)
     except Corrupt as error:
         damaged = str(error)
     rows = rows_on_record(asked.lake, stream, entry.path)
@@ -212,24 +251,66 @@ def _looked_into(asked: Asking, stream: str, entry: Entry) -> LetterFile:
         entry.size_bytes,
         rows,
         dict(reasons.most_common()),
+        tuple(
+            SourceFile(partition, number, _origin(origins, partition, number).path)
+            for partition, number in sorted(numbers)[:SOURCES_MAX]
+        ),
         damaged,
     )
 
 
 def _rows(found: Sequence[LetterFile]) -> Rows:
     return Rows(
-        ("file", "rows", "size", "reasons"),
+        ("file", "rows", "size", "reasons", "from"),
         tuple(
             (
                 console.printable(one.file),
                 "-" if one.rows is None else f"{one.rows:,}",
                 shown_bytes(one.size_bytes),
                 "damaged" if one.damaged else console.printable(_counted(one.reasons)),
+                console.printable(_from(one.sources)),
             )
             for one in found
         ),
         frozenset({"rows", "size"}),
     )
+
+
+def _from(sources: Sequence[SourceFile]) -> str:
+    """The first; `show` has each."""
+    if not sources:
+        return "-"
+    first = sources[0]
+    more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
+    return f"{first.path or f'{first.partition}/{first.number}'}{more}"
+
+
+def _tell_of_lost(asked: Asking, stream: str, letters: Sequence[Letter]) -> None:
+    """Of files whose number is forgotten: what was read can be looked for where it lies now."""
+    own = asked.settings.streams.get(stream)
+    source = None if own is None else own.source
+    if isinstance(source, KafkaSettings):
+        return  # partition and offset are all there is to know
+    talk = console.talk()
+    records = "1 record" if len(letters) == 1 else f"{len(letters):,} records"
+    talk.print(
+        f"of {records} only lane, number of the file and line are known: the names of files that "
+        "were read are forgotten after a while, or when they are put away",
+        style="dim",
+    )
+    if source is not None and source.after_read != "delete":
+        found = search_for(letters, source.move_to or source.path)
+        if found:
+            talk.print(f"next: {found}", style="dim")
+
+
+def search_for(letters: Sequence[Letter], place: str) -> str:
+    """A command that looks for one of them by how it begins; "": none can be typed."""
+    for letter in letters:
+        head = letter.raw[:GREP_BYTES_MAX].decode("utf-8", "replace").partition("\ufffd")[0].strip()
+        if head and head.isprintable():
+            return shlex.join(["grep", "-rnF", "--", head, place])
+    return ""
 
 
 def _tell_the_sum(
@@ -269,7 +350,7 @@ def _as_json(one: LetterFile) -> JsonObject:
     return {**asdict(one), "date": one.date, "damaged": one.damaged or None}
 
 
-def _letter_as_json(path: str, letter: Letter) -> JsonObject:
+def _letter_as_json(path: str, letter: Letter, origin: Origin, ahead: int | None) -> JsonObject:
     """The record as text, or in base64 if it is no UTF-8."""
     try:
         text: str | None = letter.raw.decode("utf-8")
@@ -281,18 +362,24 @@ def _letter_as_json(path: str, letter: Letter) -> JsonObject:
         "partition": letter.partition,
         "number": letter.number,
         "line": letter.line,
+        "source": origin.path or None,
+        "arrival_ms": origin.arrival_ms,
+        "ahead_ms": ahead,
         "raw": text,
         "raw_base64": None if text is not None else base64.b64encode(letter.raw).decode("ascii"),
     }
 
 
-def _print_letter(letter: Letter) -> None:
+def _print_letter(letter: Letter, origin: Origin, ahead: int | None) -> None:
     shown = letter.raw[:RAW_SHOWN_MAX].decode("utf-8", "backslashreplace")
     left = len(letter.raw) - RAW_SHOWN_MAX
     more = f"… and {left:,} bytes more" if left > 0 else ""
+    least = "" if origin.arrival_ms is not None else "more than "
+    by = "" if ahead is None else f" by {least}{shown_ms(ahead)}"
+    where = f"  {origin.path}:{letter.line}" if origin.path else ""
     line = Text.assemble(
-        (f"{console.printable(letter.reason)}  ", "yellow"),
-        (console.printable(letter.position), "dim"),
+        (f"{console.printable(letter.reason)}{by}  ", "yellow"),
+        (console.printable(f"{letter.position}{where}"), "dim"),
         f"  {console.printable(shown)}{more}",
     )
     out = console.results()

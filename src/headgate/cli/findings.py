@@ -25,7 +25,8 @@ def show_finding(title: str, style: str, finding: Finding) -> None:
         Text.assemble((title, style), console.printable(f"  {finding.subject}  {finding.words}"))
     )
     out.print(console.printable(f"  meaning  {finding.meaning}"))
-    out.print(console.printable(f"  next     {finding.next}"))
+    for number, line in enumerate(finding.next.split("\n")):
+        out.print(console.printable(f"  {'' if number else 'next':7}  {line}"))
 
 
 def for_settings(findings: Iterable[Finding], config: Path | None) -> tuple[Finding, ...]:

@@ -18,8 +18,10 @@ from rich.progress import (
 )
 
 from headgate.ambient import SystemAmbient
+from headgate.app import Joined
 from headgate.app.progress import ShardProgress
 from headgate.cli import console
+from headgate.cli.backfill import Backfill
 from headgate.cli.moments import many, shown_bytes, shown_moment
 from headgate.cli.places import Here, command
 from headgate.cli.signals import Signals, polling, tell_the_end, tell_the_start
@@ -31,6 +33,7 @@ from headgate.engine.java import require_java
 from headgate.errors import Unavailable
 from headgate.node import Ending
 from headgate.settings import Settings
+from headgate.status import shown_ms
 from headgate.status.still import OPEN
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
@@ -63,7 +66,7 @@ class LandingRun:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("shards"),
+            TextColumn("{task.fields[unit]}"),
             console=talk,
             transient=True,
             disable=not talk.is_terminal,
@@ -77,15 +80,27 @@ class LandingRun:
 
         signals = Signals()
         poll = polling(signals)
-        lands = ", ".join(self._settings.streams)
+        lands = _lands(self._settings, is_eager=until is not None)
         with signals, self._bar:
-            bar = self._bar.add_task("landing", total=None, visible=until is not None)
+            is_eager = until is not None
+            bar = self._bar.add_task("landing", total=None, visible=is_eager, unit="shards")
+            backfill = Backfill(
+                self._settings.streams,
+                SystemAmbient(),
+                None if self._bar.disable or not is_eager else self._bar,
+                is_waited_for=is_eager,
+            )
+
+            def on_poll(joined: Joined) -> None:
+                poll(joined)
+                backfill.poll(joined)
+
             result = App(settings=self._settings).run(
                 "idle" if until is Until.IDLE else None,
                 max_seconds=max_seconds,
                 node=self._own.name,
-                on_start=lambda joined: tell_the_start(joined, self._here, f"it lands {lands}"),
-                on_poll=poll,
+                on_start=lambda joined: tell_the_start(joined, self._here, lands),
+                on_poll=on_poll,
                 on_progress=lambda found: self._show(bar, found),
                 workers=self._own.workers,
                 labels=self._own.labels,
@@ -135,6 +150,17 @@ class LandingRun:
         again = command("run", self._here, options=["--until", "idle"])
         words = f"not idle: {why}, and {names}{more} still had something to land"
         console.talk().print(console.printable(f"{words}; next: {again}"), style="yellow")
+
+
+def _lands(settings: Settings, *, is_eager: bool) -> str:
+    """A node that stays says when: nobody should wait for what comes in five minutes."""
+    every = {**settings.streams, **settings.templates}
+    names = ", ".join(every)
+    if is_eager:
+        return f"it lands {names}"
+    longest_ms = max(one.shift_ms + one.grace_ms for one in every.values())
+    often = f"at the end of each shift, within {shown_ms(longest_ms)}, or once enough waits"
+    return f"it lands {names}: {often}"
 
 
 def _waiting(found: Sequence[ShardProgress]) -> str:

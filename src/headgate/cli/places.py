@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +11,14 @@ from typing import Annotated
 import typer
 
 from headgate.app import Place
+from headgate.app.growth import grown_from
 from headgate.cli import console
 from headgate.errors import Invalid
 from headgate.landing import StreamSettings
 from headgate.settings import Settings
 from headgate.settings.loading import load
 from headgate.settings.problems import nearest
+from headgate.store.registry import open_store
 
 SETTINGS_FILE = "headgate.yaml"
 STORE_VARIABLE = "HEADGATE_STORE"
@@ -68,7 +71,7 @@ def here_of(store: str, namespace: str, config: Path | None) -> Here:
     """--store, else the settings file, else HEADGATE_STORE. Raises Invalid."""
     path = None if store else found_settings(config)
     if path is not None:
-        settings = load(path, os.environ)
+        settings = _loaded(path, namespace)
         options = _config_options(path)
         if namespace and namespace != settings.namespace:
             options += ("--namespace", namespace)
@@ -94,9 +97,18 @@ class Installation:
 def installation_of(config: Path | None) -> Installation:
     """Raises Invalid."""
     path = named_settings(config)
-    settings = load(path, os.environ)
+    settings = _loaded(path)
     place = Place(settings.store, settings.namespace)
     return Installation(settings, Here(place, settings, _config_options(path)))
+
+
+def _loaded(path: Path, namespace: str = "") -> Settings:
+    """With the streams of templates that nodes have found so far. Raises Invalid, Unavailable."""
+    settings = load(path, os.environ)
+    if not settings.templates:
+        return settings
+    with closing(open_store(settings.store, namespace or settings.namespace)) as store:
+        return grown_from(settings, store)
 
 
 def place_options(place: Place) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def run(
         workers or usual.workers,
         tuple(sorted({*(label or ()), *usual.labels})),
     )
-    if settings is not None and settings.streams and not demo_tasks:
+    if settings is not None and (settings.streams or settings.templates) and not demo_tasks:
         there = replace(settings, namespace=here.namespace)
         landing = LandingRun(here, there, own, int(term_seconds * 1000), is_json=as_json)
         raise typer.Exit(landing.run(until, max_seconds))

@@ -3,14 +3,17 @@
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 
+from headgate.ambient import SystemAmbient
 from headgate.app import Joined
+from headgate.app.silence import Listening, Silent
 from headgate.cli import console
 from headgate.cli.places import Here, command
 from headgate.cluster.tasks import shown
 from headgate.node import Ending
+from headgate.status import shown_ms
 
 NAMES_MAX = 4  # of tasks in one sentence
 
@@ -42,15 +45,22 @@ class Signals:
 
 
 def polling(signals: Signals) -> Callable[[Joined], None]:
-    """What happens ten times a second: a signal becomes words and a drain."""
+    """What happens ten times a second: a signal becomes words and a drain, and silence of other
+    nodes becomes words."""
     is_told = False
+    listening: Listening | None = None
 
     def poll(joined: Joined) -> None:
-        nonlocal is_told
-        if signals.is_asked and not is_told:
+        nonlocal is_told, listening
+        if listening is None or listening.joined is not joined:
+            listening = Listening(joined, SystemAmbient(), tell_the_silence)
+        if not signals.is_asked:
+            listening.poll()
+            return
+        if not is_told:
             is_told = True
             tell_the_drain(joined)
-            joined.node.drain()
+        joined.node.drain()  # also one that was started since, with new topics
 
     return poll
 
@@ -70,6 +80,35 @@ def tell_the_start(joined: Joined, here: Here, hint: str) -> None:
     talk.print(
         f"  stop   Ctrl-C, or {command('node drain', here, str(member.number))}", style="dim"
     )
+
+
+def tell_the_silence(others: Sequence[Silent]) -> None:
+    """What a node waits for that has nothing to do, or not all there is."""
+    for words in silence_of(others):
+        console.talk().print(console.printable(words), style="yellow")
+
+
+def silence_of(others: Sequence[Silent]) -> list[str]:
+    gone = [one for one in others if one.is_gone]
+    if gone:
+        return [
+            f"node {one.node}, number {one.number}, seems to be gone: nothing was heard of it for "
+            f"{shown_ms(one.silent_ms)}; its work is free in about {shown_ms(one.free_ms)}"
+            for one in gone
+        ]
+    names = ", ".join(
+        f"{one.node} (number {one.number}, heard of {shown_ms(one.silent_ms)} ago)"
+        for one in others[:NAMES_MAX]
+    )
+    more = f" and {len(others) - NAMES_MAX:,} more" if len(others) > NAMES_MAX else ""
+    nodes, it = (
+        ("node", "it was killed, its") if len(others) == 1 else ("nodes", "one was killed, its")
+    )
+    free = shown_ms(max(one.free_ms for one in others))
+    return [
+        f"nothing to do so far: {nodes} {names}{more} may hold what there is; if {it} work is free "
+        f"in about {free}"
+    ]
 
 
 def tell_the_drain(joined: Joined) -> None:

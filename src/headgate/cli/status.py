@@ -12,7 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from headgate.ambient import Ambient, SystemAmbient
-from headgate.app.roots import roots_of
+from headgate.app.rest import rested
+from headgate.app.roots import is_more_to_come, roots_of
 from headgate.apply.kind import kind_name as table_feed
 from headgate.cli import console
 from headgate.cli.hours import hour_blocks, root_blocks, table_blocks
@@ -22,6 +23,7 @@ from headgate.cli.store import command as store_command
 from headgate.cli.streams import next_command, shard_blocks, stream_blocks
 from headgate.cli.tables import Block, Rows, drawn, lines_of, show
 from headgate.errors import Corrupt, Invalid, Unavailable
+from headgate.lake import Lake
 from headgate.lake.opening import local_root, open_lake
 from headgate.landing.kind import feed_name
 from headgate.ready.kind import kind_name as root_feed
@@ -66,11 +68,11 @@ class Found:
 
     @property
     def exit_code(self) -> int:
-        """4: damaged; 1: a person must look, or nobody lands; 0."""
+        """4: damaged; 1: a person must look, or something waits and no node runs; 0."""
         if self.streams.damaged:
             return 4
         if self.only is not None:
-            return 0 if self.streams.is_healthy and self.fleet.is_anybody_able else 1
+            return 0 if self.streams.is_healthy and self.fleet.is_served else 1
         if any(table.state == "damaged" for table in self.tables):
             return 4
         is_healthy = self.streams.is_healthy and all(table.is_healthy for table in self.tables)
@@ -105,9 +107,9 @@ def status(
 ) -> None:
     """Show who is there, how far each stream is, and what a person must look at. Changes nothing.
 
-    Exit code 0: healthy; 1: a person must look, also if all that is wrong is that no node is
-    running; 3: the store cannot be reached; 4: documents are damaged. A stream that is paused
-    changes no exit code.
+    Exit code 0: healthy, also if no node is running and nothing waits; 1: a person must look, or
+    something waits and no node is running; 3: the store cannot be reached; 4: documents are
+    damaged. A stream that is paused changes no exit code.
     """
     ambient, here = SystemAmbient(), here_of(store, namespace, config)
     with closing(open_store(here.url, here.namespace, ambient=ambient)) as documents:
@@ -135,11 +137,23 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
         near = nearest(only, [one.name for one in every.streams])
         hint = f"the nearest is {near!r}" if near else "there is none at all"
         raise Invalid(f"no stream {only!r} here: {hint}; next: {command('status', here)}")
-    if here.settings is None:
-        return Found(fleet, streams, only)
-    tables = () if only is not None else read_tables(documents, here.settings.tables)
-    hours = tuple(_hours(documents, here.settings, streams, fleet.at_ms, ambient))
-    return Found(fleet, streams, only, hours, tuple(tables))
+    settings = here.settings
+    if settings is None:
+        return Found(rested(fleet, streams, lambda: False), streams, only)
+    # A lake that is not there yet is not made by a look at it.
+    is_there = os.path.isdir(local_root(settings.lake.root))
+    lake = open_lake(settings.lake, ambient) if is_there else None
+    tables = () if only is not None else read_tables(documents, settings.tables)
+    hours = tuple(_hours(documents, settings, streams, fleet.at_ms, lake))
+
+    def is_more() -> bool:
+        if only is not None or lake is None:
+            return any(one.state == "closing" for one in hours)
+        with suppress(Corrupt):  # it is named where it is read
+            return is_more_to_come(documents, lake, settings)
+        return True
+
+    return Found(rested(fleet, streams, is_more), streams, only, hours, tuple(tables))
 
 
 def _hours(
@@ -147,11 +161,8 @@ def _hours(
     settings: Settings,
     streams: StreamsStatus,
     at_ms: int,
-    ambient: Ambient,
+    lake: Lake | None,
 ) -> Iterator[Why]:
-    # A lake that is not there yet is not made by a look at it.
-    is_there = os.path.isdir(local_root(settings.lake.root))
-    lake = open_lake(settings.lake, ambient) if is_there else None
     for one in streams.streams:
         own = settings.streams.get(one.name)
         if own is not None:
@@ -302,7 +313,9 @@ def _verdict(found: Found, here: Here) -> Text:
     code = found.exit_code
     words = {0: "healthy", 1: "a person must look", 4: "damaged"}[code]
     if found.streams.streams and code == 1 and found.is_nobody_here:
-        words = "no node is running"
+        words = "no node is running, and something waits"
+    elif found.fleet.is_at_rest and code == 0:
+        words = "no node is running, and nothing waits"
     elif code == 0 and not found.fleet.members:
         words = "nobody is here, and nothing is to be done"
     where = here.url if here.namespace == "default" else f"{here.url}, {here.namespace}"
@@ -364,6 +377,8 @@ def _members(members: Sequence[MemberStatus]) -> Rows:
 def _state(member: MemberStatus) -> str:
     if member.is_overdue:
         return "overdue"
+    if member.is_silent:
+        return "silent"
     if member.is_draining:
         return "draining"
     return "leader" if member.is_leader else "member"

@@ -51,8 +51,8 @@ def shard_blocks(streams: Sequence[StreamStatus], at_ms: int) -> list[Block]:
 def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
     return Rows(
         (
-            *("stream", "shards", "waiting", "oldest", "watermark", "last commit"),
-            *("rows", "late", "dead", "gaps"),
+            *("stream", "shards", "waiting", "oldest", "watermark", "last commit", "next commit"),
+            *("landed", "late", "dead", "gaps"),
         ),
         tuple(
             (
@@ -62,11 +62,12 @@ def _streams(streams: Sequence[StreamStatus], at_ms: int) -> Rows:
                 _oldest(stream.lag),
                 shown_moment(stream.watermark_ms),
                 _ago(stream.committed_ms, at_ms),
-                *(f"{one:,}" for one in (stream.rows, stream.late, stream.dead, stream.gaps)),
+                due(stream.due_ms, at_ms),
+                *(f"{one:,}" for one in (stream.landed, stream.late, stream.dead, stream.gaps)),
             )
             for stream in streams
         ),
-        frozenset({"shards", "rows", "late", "dead", "gaps"}),
+        frozenset({"shards", "landed", "late", "dead", "gaps"}),
     )
 
 
@@ -78,15 +79,19 @@ def _beside(stream: StreamStatus) -> str:
 
 def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
     return Rows(
-        ("shard", "condition", "node", "waiting", "watermark", "last commit", "commits", "doing"),
+        (
+            *("shard", "condition", "node", "waiting", "watermark", "last commit", "next commit"),
+            *("commits", "doing"),
+        ),
         tuple(
             (
                 console.printable(shard.name),
                 shard.condition,
-                console.printable(shard.node or "-"),
+                console.printable(_holder(shard)),
                 waiting(shard.lag),
                 shown_moment(shard.watermark_ms),
                 _ago(shard.committed_ms, at_ms),
+                due(shard.due_ms, at_ms),
                 f"{shard.commits:,}",
                 console.printable(shard.doing or "-"),
             )
@@ -94,6 +99,10 @@ def _shards(shards: Sequence[ShardStatus], at_ms: int) -> Rows:
         ),
         frozenset({"commits"}),
     )
+
+
+def _holder(shard: ShardStatus) -> str:
+    return f"{shard.node}, silent" if shard.is_silent else shard.node or "-"
 
 
 def _partitions(shards: Sequence[ShardStatus]) -> Rows:
@@ -140,6 +149,13 @@ def _oldest(lag: Lag | None) -> str:
 
 def _ago(moment_ms: int | None, at_ms: int) -> str:
     return "-" if moment_ms is None else f"{shown_ms(max(0, at_ms - moment_ms))} ago"
+
+
+def due(moment_ms: int | None, at_ms: int) -> str:
+    """When the running shift is over, and its holder commits at the latest."""
+    if moment_ms is None:
+        return "-"
+    return f"within {shown_ms(moment_ms - at_ms)}" if moment_ms > at_ms else "now"
 
 
 def cause_of(words: str) -> str:

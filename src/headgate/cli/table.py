@@ -66,7 +66,7 @@ def resume(
     ] = False,
     config: ConfigPath = None,
 ) -> None:
-    """Go on with a halted table, as it is now."""
+    """Go on with a halted table; if it stopped at a batch, with the table as it is now."""
     _decide(name, reason, config, lambda remedies, by: remedies.resume(name, by, is_lost=lost))
 
 

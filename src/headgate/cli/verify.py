@@ -1,8 +1,9 @@
 """Verify: certificates against flags and files. It asks the lake alone, and changes nothing."""
 
 import os
+import shlex
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -13,7 +14,7 @@ from headgate.audit.verifying import Verified
 from headgate.audit.verifying import verify as verify_all
 from headgate.cli import console
 from headgate.cli.bars import PartsBar
-from headgate.cli.findings import for_settings, show_findings
+from headgate.cli.findings import show_findings
 from headgate.cli.moments import many, shown_bytes
 from headgate.cli.places import ConfigPath, named_settings
 from headgate.errors import Invalid
@@ -48,8 +49,8 @@ def verify(
             None if is_all else Period.parse(period),
             each=hands.each,
             on_progress=progress.show,
+            named="" if config is None else f" --config {shlex.quote(str(config))}",
         )
-    found = replace(found, findings=list(for_settings(found.findings, config)))
     if as_json:
         typer.echo(console.json_line({**asdict(found), "is_clean": found.is_clean}))
     else:

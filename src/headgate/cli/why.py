@@ -94,6 +94,15 @@ def _reasons(reasons: tuple[Reason, ...]) -> Rows:
 def _what_moves(found: Why) -> str:
     if not found.reasons:
         return "what moves it: a node that reads its first record, or first_hour in the settings"
+    free_ms = [one.free_ms for one in found.reasons if one.free_ms is not None]
+    if free_ms:
+        from_ = shown_moment(max(free_ms))
+        return f"what moves it: a node that takes the shard, which is free at about {from_}"
     if any(one.node is None for one in found.reasons):
         return "what moves it: a node that takes the shard"
-    return "what moves it: later records, or a look that finds nothing waiting, and the next commit"
+    due_ms = [one.due_ms for one in found.reasons if one.due_ms is not None]
+    due = f", due by {shown_moment(max(due_ms))}, when the running shift is over" if due_ms else ""
+    words = (
+        "what moves it: later records, or a look that finds nothing waiting, and the next commit"
+    )
+    return words + due

@@ -47,7 +47,7 @@ class EventTime:
 class Shape:
     """What must be equal for shards to share a job."""
 
-    stream: str
+    stream: str  # for people; shards of several streams may share a job of a log
     reader: str  # who makes rows of the inputs: a kind of source
     format: str  # json, csv, text, parquet, and what the reader knows besides
     columns: tuple[str, ...]  # of csv: their names; of parquet: name and type
@@ -57,6 +57,11 @@ class Shape:
     future_skew_ms: int  # further ahead of its arrival: dead
     place: str = ""  # which of several that a reader knows: a Kafka cluster
     extras: tuple[str, ...] = ()  # what the source has beside a record, and is landed with it
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether shards of several streams may share a job: many small topics cost one."""
+        return self.reader == "kafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ class ShardInput:
     files: tuple[InputFile, ...]
     marks_ms: Mapping[str, int]  # by source partition: a record is late if its hour ended by then
     spans: tuple[InputSpan, ...] = ()
+    folder: str = ""  # where its files lie in the end; none: in the folder of the job, by its label
 
     @property
     def size_bytes(self) -> int:
@@ -149,6 +155,8 @@ class Engine(Protocol):
         line.
     E3  The same inputs give the same rows, kinds and hours each time.
     E4  files and tallies are counted in what was staged, after the write.
+    E5  A shard's files lie below its own folder if it has one, else below `shard=<label>` in the
+        folder of the job.
     """
 
     def stage(self, job: Job) -> Staged:

@@ -32,9 +32,10 @@ def short_cause(talk: str) -> str:
     if "/_headgate/staging/" in path or not any(words in root for words in _DAMAGED):
         return f"{path} cannot be read ({root})"  # and is not to blame for that
     what = "is cut off" if any(words in root for words in _CUT_OFF) else "cannot be read"
+    # It has its number: what replaces it gets another one, and nothing was read under this one.
     return (
-        f"{path} {what} ({root}); first: put a whole one into its place, or go without it: "
-        f"rm {quote(path)}"
+        f"{path} {what} ({root}); either way its own number stays as a gap on record; first: put a "
+        f"whole one into its place, which is read as a new file, or go without it: rm {quote(path)}"
     )
 
 

@@ -76,8 +76,9 @@ def object_pattern(style: Style) -> str:
 
 def value_pattern(style: Style, path: str, *, is_number: bool) -> str:
     """Captures the text of the value: of a string what is between the quotes, of a number the
-    number as it is written (with 15 digits at most, which a full parse gives back unchanged)."""
-    whole = r'-?(?:0|[1-9][0-9]{0,17})(?![0-9.eE"])'
+    number as it is written (with 15 digits at most, which a full parse gives back unchanged; of -0
+    it makes 0)."""
+    whole = r'(?:0|-?[1-9][0-9]{0,17})(?![0-9.eE"])'
     part = r'|-?(?=[0-9.]{3,16}[^0-9.eE"])(?:0|[1-9][0-9]*)\.[0-9]+' if is_number else ""
     # One group for both: the quotes are outside of it, and are there on both sides or on none.
     captured = rf'"?+((?<=")[^"\\]+(?=")|(?<!")(?:{whole}{part}))"?+'

@@ -3,7 +3,8 @@
     parquet   `value` (or the columns of a Parquet source) and `_headgate`, a struct
     json      the object itself with `_headgate` as its first key; other sources: `value` beside it
     text      `<partition>/<number>:<line>`, a tab, the record; of a log with its event time, in
-              milliseconds since 1970: `<partition>/<offset>@<time>`
+              milliseconds since 1970: `<partition>/<offset>@<time>`; of its letters that are driven
+              in again, if the event time is that of the log: `<partition>/<number>:<line>@<time>`
 
 Of a log, `number` is the offset and there is no line; `ahead_ms` says by how much a record's event
 time is ahead of its arrival, and what the source has beside a record (key, headers, timestamp) has
@@ -19,7 +20,7 @@ from typing import Final
 
 from headgate.engine import Shape
 from headgate.engine.sql import case, name, text
-from headgate.engine.verdict import SKIP, is_log
+from headgate.engine.verdict import SKIP, is_log, tells_time
 from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
@@ -29,6 +30,17 @@ _IS_GOOD: Final = "reason IS NULL"
 _WHEN: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 _REASON: Final = f"nullif(reason, {text(SKIP)})"
 _AHEAD_MS: Final = "CASE WHEN ms > arrival_ms THEN ms - arrival_ms END"
+
+# Line ends are blanks between the values of a record. Inside of one, where Spark lets them pass,
+# they are told as JSON wants it: then the whole is written anew.
+_FLAT: Final = r"regexp_replace(raw, '[\\n\\r]+', ' ')"
+_IN_ONE_LINE: Final = case(
+    [
+        (r"NOT raw RLIKE '[\\n\\r]'", "raw"),
+        (f"get_json_object(raw, '$') <=> get_json_object({_FLAT}, '$')", _FLAT),
+    ],
+    "get_json_object(raw, '$')",
+)
 
 EXTRA_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "key": ("key",),
@@ -105,8 +117,7 @@ def _json_line(shape: Shape) -> str:
         return f"concat({_head(_REASON, shape)}, ',\"value\":', {whole}, '}}')"
     if shape.format in ("json", "dead-json"):
         # Behind the first brace; an empty object takes no comma.
-        # In one line: where a record of a log has more, they are blanks between its values.
-        whole = r"regexp_replace(raw, '[\\n\\r]+', ' ')" if is_log(shape) else "raw"
+        whole = _IN_ONE_LINE if is_log(shape) else "raw"
         rest = rf"regexp_replace({whole}, '\\A\\s*\\{{\\s*', '')"
         comma = case([(f"startswith({rest}, '}}')", "''")], "','")
         good = f"concat({_head('NULL', shape)}, {comma}, {rest})"
@@ -118,7 +129,8 @@ def _json_line(shape: Shape) -> str:
 
 
 def _text_line(shape: Shape) -> str:
-    line = ", '@', CAST(ms AS STRING)" if is_log(shape) else ", ':', CAST(line AS STRING)"
+    line = "" if is_log(shape) else ", ':', CAST(line AS STRING)"
+    line += ", '@', CAST(ms AS STRING)" if tells_time(shape) else ""
     raw = "coalesce(raw, '')" if is_log(shape) else "raw"
     good = f"concat(partition, '/', CAST(number AS STRING){line}, '\\t', {raw})"
     return case([(_IS_GOOD, good)], _dead_line(shape))
@@ -126,7 +138,10 @@ def _text_line(shape: Shape) -> str:
 
 def _dead_line(shape: Shape) -> str:
     raw = case(
-        [("is_valid_utf8(raw)", f"concat('\"raw\":', {_quoted('raw')})")],
+        [
+            ("raw IS NULL", "'\"raw\":null'"),
+            ("is_valid_utf8(raw)", f"concat('\"raw\":', {_quoted('raw')})"),
+        ],
         "concat('\"raw_base64\":\"', base64(CAST(raw AS BINARY)), '\"')",
     )
     return f"concat({_head(_REASON, shape)}, ',', {raw}, '}}')"
@@ -178,7 +193,7 @@ def identity(shape: Shape) -> list[tuple[str, str]]:
     # What is not usable is landed as json there, too.
     is_line = "kind IN ('data', 'late')"
     told = [(field, case([(is_line, _in_text(shape, field))], in_json)) for field, in_json in head]
-    if is_log(shape):
+    if tells_time(shape):
         return [
             *map(_typed, told),
             _typed(("ms", case([(is_line, _in_text(shape, "ms"))], "NULL"))),
@@ -202,11 +217,16 @@ _OF_LOGS: Final[tuple[str, Mapping[str, int]]] = (
     r"(?s)\\A([^\\t]*)/([0-9]+)@(-?[0-9]+)\\t(.*)\\z",
     {"partition": 1, "number": 2, "ms": 3},
 )
+_OF_LETTERS: Final[tuple[str, Mapping[str, int]]] = (
+    r"(?s)\\A([^\\t]*)/([0-9]+):([0-9]+)@(-?[0-9]+)\\t(.*)\\z",
+    {"partition": 1, "number": 2, "line": 3, "ms": 4},
+)
 """A line of text, and which group of it is what."""
 
 
 def _in_text(shape: Shape, field: str) -> str:
-    pattern, groups = _OF_LOGS if is_log(shape) else _OF_FILES
+    of_files = _OF_LETTERS if tells_time(shape) else _OF_FILES
+    pattern, groups = _OF_LOGS if is_log(shape) else of_files
     if field not in groups:
         return "CAST(NULL AS STRING)"
     return f"regexp_extract(value, '{pattern}', {groups[field]})"

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -105,7 +105,8 @@ class SparkEngine:
             judged = _judged(shape, reader.frame(session, job), self._has_quick)
             rows = _laid_out(job, judged, size_bytes, self._cores(session))
             _write(job, rows, f"{self._root}/{job.folder}")
-            return _counted(session, job, rows.schema, self._root, self._has_quick)
+            staged = _counted(session, job, rows.schema, self._root, self._has_quick)
+            return _parted(job, staged, self._root)
 
     def close(self) -> None:
         with self._alone:
@@ -247,6 +248,29 @@ def _counted(
     return Staged(staged, tallies)
 
 
+def _parted(job: Job, staged: Staged, root: str) -> Staged:
+    """What was written together, each shard's in its own folder if it has one. Raises JobFailed."""
+    homes = {one.label: one.folder for one in job.inputs if one.folder}
+    for label in {file.label for file in staged.files}.intersection(homes):
+        home = f"{root}/{homes[label]}"
+        try:
+            os.makedirs(os.path.dirname(home), exist_ok=True)
+            os.rename(f"{root}/{job.folder}/shard={label}", home)
+        except OSError as error:  # swept, by who holds the first of these shards by now
+            raise JobFailed(f"{home}: what was staged did not get there: {error}") from error
+    files = tuple(
+        replace(file, path=f"{homes[file.label]}{file.path.removeprefix(_together(job, file))}")
+        if file.label in homes
+        else file
+        for file in staged.files
+    )
+    return replace(staged, files=files)
+
+
+def _together(job: Job, file: StagedFile) -> str:
+    return f"{job.folder}/shard={file.label}"
+
+
 def _tallied(
     session: SparkSession,
     job: Job,
@@ -263,13 +287,10 @@ def _tallied(
     staged = reader.parquet(folder) if is_parquet else reader.option("lineSep", "\n").text(folder)
     path = fn.lit("") if is_parquet else fn.col("_metadata.file_path")
     whole = staged_rows.HEADGATE if is_parquet else "value"
+    of_shard, of_kind = (_told_by(one, files) for one in ("shard", "headgate_kind"))
     staged = staged.select(
-        whole, "shard", fn.col("headgate_kind").alias("kind"), path.alias("path")
+        whole, of_shard.alias("shard"), of_kind.alias("kind"), path.alias("path")
     )
-    for column, of in (("shard", "shard"), ("kind", "headgate_kind")):
-        values = {_place(file)[of] for file in files}
-        if len(values) == 1:  # as for most: then rows need not be told apart by it
-            staged = staged.withColumn(column, fn.lit(*values))
     rows = _identified(job.shape, staged, has_quick)
     if verdict.is_log(job.shape):  # by buckets of offsets
         rows = rows.withColumn("line", fn.col("number")).withColumn(
@@ -319,12 +340,19 @@ def _arrivals(job: Job) -> Callable[[Tally], int]:
     return lambda tally: files[tally.label, tally.partition, tally.number]
 
 
+def _told_by(folder: str, files: Sequence[str]) -> Column:
+    """What the folder says of a row. If it says the same of all, as mostly, rows need not be told
+    apart by it."""
+    values = {_place(file)[folder] for file in files}
+    return fn.lit(*values) if len(values) == 1 else fn.col(folder)
+
+
 def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
     """Each staged row with `partition`, `number`, `line` and `ms`, its event time."""
-    found = staged
-    for column, expression in staged_rows.identity(shape):
-        found = found.withColumn(column, fn.expr(expression))
-    if shape.land_as != "text" or verdict.is_log(shape):
+    # At once: none of them needs another, and each select takes Spark a while to look at.
+    told = {column: fn.expr(expression) for column, expression in staged_rows.identity(shape)}
+    found = staged.withColumns(told)
+    if shape.land_as != "text" or verdict.tells_time(shape):
         return found
     # A line of a file's text does not say its event time: it is taken again from what was staged.
     kept = found.withColumnRenamed("kind", "staged_kind")

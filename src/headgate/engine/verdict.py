@@ -1,9 +1,9 @@
 """Verdict: what becomes of one line, decided the same way each time.
 
     header, blank ─────────────────────────────────────────────▶ skip
-    too long, not UTF-8, not of its format, no event time,
-    an unusable one, one too far ahead of its arrival,
-    of a log that lands as text: more than one line ───────────▶ dead, with the reason
+    of a log that lands as text: more than one line; too long,
+    not UTF-8, not of its format, no event time,
+    an unusable one, one too far ahead of its arrival ─────────▶ dead, with the reason
     its hour ended by the mark of its source partition ────────▶ late
     everything else ───────────────────────────────────────────▶ data
 
@@ -109,8 +109,6 @@ def flaw(shape: Shape) -> str:
         branches.append((f"octet_length(raw) > {shape.record_bytes_max}", text(TOO_LONG)))
     if not shape.format.endswith(("parquet", "binary")):
         branches.append(("NOT is_valid_utf8(raw)", text(NOT_UTF8)))
-    if is_log(shape) and shape.land_as == "text":
-        branches.append((r"raw RLIKE '[\n\r]'", text(NOT_ONE_LINE)))
     if _is_json(shape):
         branches.append((f"NOT ({is_object('raw')})", text(BAD_JSON)))
     if is_csv(shape):
@@ -175,7 +173,9 @@ def instant(
 
 
 def reason(shape: Shape) -> str:
-    lacks = f"found IS NULL AND NOT ({_IS_TOMBSTONE})" if is_log(shape) else "found IS NULL"
+    lacks = "found IS NULL"
+    if is_log(shape):
+        lacks = case([(_IS_TOMBSTONE, "stamp_ms IS NULL")], lacks)
     return case(
         [
             ("flaw IS NOT NULL", "flaw"),
@@ -224,6 +224,11 @@ def _is_json(shape: Shape) -> bool:
 def is_log(shape: Shape) -> bool:
     """Records of a log: each has an offset, and none is a blank line."""
     return shape.reader == "kafka"
+
+
+def tells_time(shape: Shape) -> bool:
+    """Its staged text says the event time: it could not be taken from the record again."""
+    return is_log(shape) or shape.event_time.by == "kafka"
 
 
 def is_csv(shape: Shape) -> bool:

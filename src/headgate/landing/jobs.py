@@ -3,6 +3,10 @@
     a shard submits ──▶ ticket ── gathered for a moment ──▶ one job ──▶ each ticket has its share
                                                              └── failed: again in halves ──▶ …
 
+Shards of several streams share a job if they read a log. It writes into a folder that belongs to
+the first of them; then each share is moved into an attempt of its own, of its own stream: what is
+left of a job that came to nothing is swept with the first one's, and no journal can name it.
+
 Each shard then commits for itself. A job that fails is repeated in halves, so that only a job of
 one shard counts as that shard's try: a poison shard costs the others time, and nothing else.
 """
@@ -10,9 +14,9 @@ one shard counts as that shard's try: a poison shard costs the others time, and 
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.ambient import Ambient
 from headgate.cluster.nudge import Nudge
@@ -24,7 +28,9 @@ from headgate.lake.guarded import Permit
 from headgate.landing.names import attempt_folder, labels_of, shard_folder
 
 GATHER_MS = 200  # so long a ticket waits for others of its shape
-SHARDS_MAX = 12  # of one job: their labels are in the name of its folder
+SHARDS_MAX = 12  # of one stream in one job: their labels are in the name of its folder
+TOGETHER_MAX = 500  # of several streams
+TOGETHER = "together"
 IDLE_MS = 60_000
 
 log = logging.getLogger(__name__)
@@ -92,7 +98,7 @@ class Jobs:
                 return now_ms + IDLE_MS
             if now_ms < first.due_ms:
                 return first.due_ms
-            batch = [one for one in self._waiting if one.shape == first.shape][:SHARDS_MAX]
+            batch = _batch(first, self._waiting)
             for ticket in batch:
                 self._waiting.remove(ticket)
         self._run(batch)
@@ -136,17 +142,13 @@ class Jobs:
         tickets = [ticket for ticket in batch if self._is_wanted(ticket)]
         if not tickets:
             return
-        labels = [ticket.input.label for ticket in tickets]
-        shape = tickets[0].shape
-        folder = attempt_folder(shape.stream, self._ambient.new_id, labels)
-        with self._lock:
-            self._attempts[folder] = _Attempt(folder, set(labels))
+        layout = self._layout(tickets)
         self.ran += 1
         try:
-            staged = self._engine.stage(Job(shape, folder, tuple(one.input for one in tickets)))
+            staged = self._engine.stage(Job(tickets[0].shape, layout.folder, layout.inputs))
         except JobFailed as error:
-            refused = self._refusal(folder)
-            self._clean(folder)
+            refused = self._refusal(layout.folder)
+            self._clean(layout)
             if refused is not None:
                 for ticket in tickets:
                     ticket.outcome = refused
@@ -154,23 +156,36 @@ class Jobs:
             if len(tickets) == 1:
                 tickets[0].outcome = error
                 return
+            labels = [ticket.input.label for ticket in tickets]
             log.warning("job.halved", extra={"shards": labels, "why": str(error)})
             middle = len(tickets) // 2
             self._run(tickets[:middle])
             self._run(tickets[middle:])
             return
         except Exception as error:  # noqa: BLE001 - also what is no error of ours: nobody may wait for ever
-            self._clean(folder)
+            self._clean(layout)
             for ticket in tickets:
                 ticket.outcome = error
             return
-        for ticket in tickets:
+        if layout.is_together:
+            self._forget(layout.folder)  # what each needs lies elsewhere by now
+        for ticket, wanted, (folder, attempt) in zip(
+            tickets, layout.inputs, layout.places, strict=True
+        ):
             label = ticket.input.label
             share = Share(
-                shard_folder(folder, label),
                 folder,
-                tuple(file for file in staged.files if file.label == label),
-                tuple(tally for tally in staged.tallies if tally.label == label),
+                attempt,
+                tuple(
+                    replace(file, label=label)
+                    for file in staged.files
+                    if file.label == wanted.label
+                ),
+                tuple(
+                    replace(tally, label=label)
+                    for tally in staged.tallies
+                    if tally.label == wanted.label
+                ),
             )
             with self._lock:  # who gives up later finds the share, and lets it go
                 is_unwanted = ticket.is_given_up
@@ -178,6 +193,33 @@ class Jobs:
             if is_unwanted:
                 with suppress(Unavailable, OutcomeUnknown):  # else the sweeper has more to do
                     self.let_go(share, label)
+
+    def _layout(self, tickets: Sequence[Ticket]) -> "_Layout":
+        """Where the job writes; what it is going to write is known as needed before it does."""
+        new_id, first = self._ambient.new_id, tickets[0]
+        labels = [ticket.input.label for ticket in tickets]
+        if len({ticket.shape.stream for ticket in tickets}) == 1:
+            folder = attempt_folder(first.shape.stream, new_id, labels)
+            with self._lock:
+                self._attempts[folder] = _Attempt(folder, set(labels))
+            places = tuple((shard_folder(folder, label), folder) for label in labels)
+            return _Layout(folder, tuple(ticket.input for ticket in tickets), places)
+        attempts = [attempt_folder(one.shape.stream, new_id, [one.input.label]) for one in tickets]
+        places = tuple(
+            (shard_folder(attempt, label), attempt)
+            for attempt, label in zip(attempts, labels, strict=True)
+        )
+        # Two streams may have the same label.
+        inputs = tuple(
+            replace(ticket.input, label=str(n), folder=folder)
+            for n, (ticket, (folder, _)) in enumerate(zip(tickets, places, strict=True))
+        )
+        together = attempt_folder(first.shape.stream, new_id, labels[:1])
+        with self._lock:
+            self._attempts[together] = _Attempt(together, {labels[0]})
+            for attempt, label in zip(attempts, labels, strict=True):
+                self._attempts[attempt] = _Attempt(attempt, {label})
+        return _Layout(f"{together}/{TOGETHER}", inputs, places, is_together=True)
 
     def _is_wanted(self, ticket: Ticket) -> bool:
         if ticket.is_given_up:
@@ -200,11 +242,36 @@ class Jobs:
             return None
         return None
 
-    def _clean(self, folder: str) -> None:
+    def _clean(self, layout: "_Layout") -> None:
         """Of a job that failed: nobody was told of it, so nothing can name it."""
+        self._forget(layout.folder)
+        if layout.is_together:
+            for _, attempt in layout.places:
+                self._forget(attempt)
+
+    def _forget(self, folder: str) -> None:
+        attempt = folder.removesuffix(f"/{TOGETHER}")
         with self._lock:
-            self._attempts.pop(folder, None)
+            self._attempts.pop(attempt, None)
         try:
-            self._lake.remove_folder(folder)
+            self._lake.remove_folder(attempt)
         except (Unavailable, OutcomeUnknown) as error:
-            log.warning("job.rubbish_left", extra={"folder": folder, "why": str(error)})
+            log.warning("job.rubbish_left", extra={"folder": attempt, "why": str(error)})
+
+
+def _batch(first: Ticket, waiting: Iterable[Ticket]) -> list[Ticket]:
+    """All that can share a job with the first; in their order."""
+    if not first.shape.is_shared:
+        return [one for one in waiting if one.shape == first.shape][:SHARDS_MAX]
+    shape = replace(first.shape, stream="")
+    alike = [one for one in waiting if replace(one.shape, stream="") == shape][:TOGETHER_MAX]
+    is_one_stream = len({one.shape.stream for one in alike}) == 1
+    return alike[:SHARDS_MAX] if is_one_stream else alike
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    folder: str  # of the job
+    inputs: tuple[ShardInput, ...]
+    places: tuple[tuple[str, str], ...]  # of each: its folder, and its attempt
+    is_together: bool = False  # of several streams

@@ -8,6 +8,7 @@ staged. So nobody lands where the mark is not the store's own.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -65,14 +66,13 @@ def check_lake(lake: Lake, wanted: str) -> None:
 
 
 def _mark(lake: Lake, id_: str, ambient: Ambient) -> None:
-    if lake.read(PATH) is not None:
-        return
-    staged = f"{STAGING}/_mark/{ambient.new_id()}.json"
-    facts = lake.stage(staged, json.dumps({"format": 1, "id": id_}).encode())
-    try:
-        carry_out(PublishFile("lake", staged, PATH, facts), lake)
-    except Conflict:
-        return  # somebody was first
+    if lake.read(PATH) is None:
+        staged = f"{STAGING}/_mark/{ambient.new_id()}.json"
+        facts = lake.stage(staged, json.dumps({"format": 1, "id": id_}).encode())
+        with suppress(Conflict):  # somebody was first
+            carry_out(PublishFile("lake", staged, PATH, facts), lake)
+    # Whoever put it there may have ended before this: once the store says that the lake has its
+    # mark, no power cut may take it away.
     lake.settle(["_headgate"])
 
 

@@ -36,6 +36,7 @@ class Report:
     remark: str = ""  # what stands still, and why
     tries: Whole = 0  # in a row, for what it needs and cannot reach
     is_unmarked: bool = False  # a first watermark was tried to be given, in vain
+    due_ms: Whole | None = None  # its next commit, by its wall clock: the shift's end and grace
     at_ms: Whole = 0
     waiting_records: Whole = 0  # of a log
     expires_ms: Mapping[str, Whole] = field(default_factory=dict)  # by source partition: when the
@@ -75,7 +76,7 @@ class Reporter:
             else:
                 self._store.replace(self._name, body, found.version)
         except (Conflict, Unavailable, OutcomeUnknown, Corrupt):
-            return  # for people only: the next one comes
+            self._last = None  # for people only: told again with the next look, the same or not
 
 
 def words_of(counts: Mapping[str, int]) -> str:

@@ -334,7 +334,8 @@ class ShardWork:
             and is_proved(checkpoint, eager_ms, self._clock.store_ms()),
         )
         if not isinstance(move, Start):
-            self._report("waiting" if waiting.is_any else "idle", waiting)
+            due_ms = self._shift.end_ms + self._settings.grace_ms
+            self._report("waiting" if waiting.is_any else "idle", waiting, due_ms=due_ms)
             return move.until_ms
         self._has_tried_marks |= self._lacks_marks and not waiting.is_any
         check_seat(self._store, self._settings)  # another node's settings may have ended it
@@ -361,9 +362,9 @@ class ShardWork:
         if plan.has_input:
             marks = {one: self._mark(mark, stream) for one, mark in base.watermarks.items()}
             wanted = ShardInput(self._label, plan.files, marks, plan.spans)
-            ticket = self._tools.jobs.submit(
-                self._shape(plan), wanted, self._assignment, is_alone=self._settings.shards == 1
-            )
+            shape = self._shape(plan)
+            is_alone = self._settings.shards == 1 and not shape.is_shared
+            ticket = self._tools.jobs.submit(shape, wanted, self._assignment, is_alone=is_alone)
         return Round(plan, base, ends, ticket, stream, discovered_ms, replaces)
 
     def _mark(self, mark_ms: int | None, stream: StreamDocument) -> int:
@@ -584,7 +585,9 @@ class ShardWork:
 
     # Telling
 
-    def _report(self, doing: str, waiting: Waiting, *, is_last: bool = False) -> None:
+    def _report(
+        self, doing: str, waiting: Waiting, *, is_last: bool = False, due_ms: int | None = None
+    ) -> None:
         report = Report(
             self._assignment.node,
             self._assignment.epoch,
@@ -598,6 +601,7 @@ class ShardWork:
             self._remark,
             self._stumbles,
             self._lacks_marks and self._has_tried_marks,
+            due_ms,
             waiting_records=waiting.records,
             expires_ms=dict(waiting.expires_ms),
         )

@@ -7,6 +7,7 @@ archive's copy comes first, so that a flag never says what nobody kept.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from headgate.commits.certificate import (
     Certificate,
@@ -32,6 +33,7 @@ from headgate.ready.archive import (
 )
 from headgate.ready.propagation import raised_above
 
+PERIODS_TOLD_MAX = 3  # one by one, of a row without a hole
 READY_STAGING = f"{STAGING}/_ready"  # no stream has such a folder: names are escaped
 
 
@@ -47,6 +49,24 @@ class Flags:
     @property
     def place(self) -> str:
         return place_of(self.period, self.stream)
+
+
+def words_of(flags: Iterable[Flags]) -> str:
+    """For people: whose flags, and of which periods. A parent's is not its streams'."""
+    periods: dict[str, list[Period]] = {}
+    for one in flags:
+        over = "over all streams" if one.period.kind == "hour" else "over all hours of the day"
+        whose = over if one.stream is None else f"of {one.stream}"
+        periods.setdefault(whose, []).append(one.period)
+    return "; ".join(f"{whose}: {_told(found)}" for whose, found in periods.items())
+
+
+def _told(periods: Sequence[Period]) -> str:
+    """One after the other, or from the first to the last of many without a hole."""
+    is_row = all(before.next() == after for before, after in pairwise(periods))
+    if len(periods) > PERIODS_TOLD_MAX and is_row:
+        return f"{periods[0]} to {periods[-1]}, {len(periods)} {periods[0].kind}s"
+    return ", ".join(map(str, periods))
 
 
 def staging_of(root: str) -> str:

@@ -94,6 +94,7 @@ from headgate.ready.freezing import (
     stage_files,
     staging_of,
     withdrawal,
+    words_of,
 )
 from headgate.ready.grouping import groups_of
 from headgate.ready.merging import Attempt, Wanted, carry_out_merge, prepare
@@ -233,12 +234,12 @@ class RootWork:
                     room -= len(found.hours)
         flags: list[Flags] = []
         for one, outcome in zip(due, self._tools.each(self._outcome, due), strict=True):
-            if isinstance(outcome, list):
-                flags += outcome
-            elif isinstance(outcome, Unavailable):
-                self._out_of_reach.append(outcome)
-            else:
-                self._troubles[one.stream.name] = str(outcome)[:TROUBLE_MAX]
+            certified, trouble = outcome
+            flags += certified
+            if isinstance(trouble, Unavailable):
+                self._out_of_reach.append(trouble)
+            elif trouble is not None:
+                self._troubles[one.stream.name] = str(trouble)[:TROUBLE_MAX]
         if flags:
             frontiers = {one.stream: one.period.end_ms for one in flags if one.stream is not None}
             self._raise(flags, RootJournal("raise", "", (), frontiers_ms=frontiers))
@@ -281,27 +282,28 @@ class RootWork:
                 )
             yield seat.last_ms
 
-    def _outcome(self, due: Due) -> list[Flags] | HeadgateError:
-        """One stream's trouble is for a person, and the others go on."""
+    def _outcome(self, due: Due) -> tuple[list[Flags], HeadgateError | None]:
+        """One stream's trouble is for a person, and the others go on; so do its hours before it."""
+        flags: list[Flags] = []
         try:
-            return self._closed(due)
+            for one in self._closed(due):
+                flags += [one]
         except (Corrupt, Halted, Invalid, Unavailable) as error:
-            return error
+            return flags, error
+        return flags, None
 
-    def _closed(self, due: Due) -> list[Flags]:
+    def _closed(self, due: Due) -> Iterator[Flags]:
         """The hours that are over for good, each with its certificate."""
         stream, seat = due.stream, due.seat
         closing_ms = due.hours[-1].end_ms
         self._mark(stream.name, closing_ms, seat.frontier_ms)
         again = self._read_again(stream.name, due.evidence)
         sure = closable(seat, again, stream.allowed_lateness_ms, len(due.hours))
-        flags: list[Flags] = []
         for hour in (hour for hour in sure if hour.end_ms <= closing_ms):
             gathered = gather(self._lake, stream.name, hour, again)
             if self._is_merged_first(stream, gathered):
-                break
-            flags.append(self._certified(stream, gathered))
-        return flags
+                return
+            yield self._certified(stream, gathered)
 
     def _is_due(self, seat: Seat, stream: ReadyStream) -> bool:
         """Whether its next hour could be complete, by the clock: else nothing needs to be read."""
@@ -403,12 +405,17 @@ class RootWork:
         """The next level, after the fact of the one below it, in the same pass."""
         due = (next_hours if kind == "hour" else next_days)(self._tenure.document)
         flags: list[Flags] = []
-        with self._noted(f"/{kind}"):
-            for parent in due:  # what was found before a trouble counts
+        found: list[Parent] = []
+        is_stopped = False
+        for parent in due:
+            if is_stopped and not parent.is_again:
+                continue  # the frontier goes over no trouble; what was withdrawn lies behind it
+            with self._noted(f"/{kind}"):
                 flags += [self._parent(parent)]
+                found += [parent]
+            is_stopped |= parent not in found
         if not flags:
             return False
-        found = due[: len(flags)]
         ends = [parent.period.end_ms for parent in found if not parent.is_again]
         frontier_ms = max(ends, default=None)
         journal = RootJournal(
@@ -528,7 +535,7 @@ class RootWork:
             with self._noted(f"repair {hour}"):
                 files = missing_flags(self._lake, document, self._settings, hour)
             if files:
-                self._publish(files, RootJournal("raise", "", ()), [str(hour)])
+                self._publish(files, RootJournal("raise", "", ()), f"again, of {hour}")
                 break
         until_ms = hour.end_ms if hours else document.repair.until_ms
         self._tenure.change(partial(repaired, until_ms=until_ms))
@@ -538,16 +545,13 @@ class RootWork:
 
     def _raise(self, flags: Sequence[Flags], wanted: RootJournal) -> None:
         files = files_of(self._settings.name, flags)
-        self._publish(files, wanted, [str(one.period) for one in flags])
+        self._publish(files, wanted, words_of(flags))
 
-    def _publish(
-        self, files: Iterable[tuple[str, bytes]], wanted: RootJournal, periods: Sequence[str]
-    ) -> None:
-        """Staged, frozen, raised, concluded."""
+    def _publish(self, files: Iterable[tuple[str, bytes]], wanted: RootJournal, told: str) -> None:
+        """Staged, frozen, raised, concluded. `told`: whose flags, in the ledger."""
         root = self._settings.name
         folder = attempt_folder(root, self._assignment.epoch, self._tools.ambient.new_id())
         moves = stage_files(self._lake, folder, files, self._tools.each)
-        told = ", ".join(dict.fromkeys(periods))
         self._tools.ledger.note("flags.raised", root, told, id=f"flags {folder}")
         self._journal(replace(wanted, folder=folder, moves=moves))
 

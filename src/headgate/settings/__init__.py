@@ -42,6 +42,7 @@ class Settings:
     lake: LakeSettings
     namespace: str = "default"
     streams: Mapping[str, StreamSettings] = field(default_factory=dict)
+    templates: Mapping[str, StreamSettings] = field(default_factory=dict)  # a stream for each topic
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     spark: SparkSettings = field(default_factory=SparkSettings)
     node: NodeDefaults = NodeDefaults()

@@ -18,11 +18,13 @@ _BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka"]] = {
 
 def composed(file: File) -> Settings:
     lake, spark, node = file.lake, file.spark, file.node
+    streams = {name: _stream(name, one) for name, one in file.streams.items()}
     return Settings(
         store=file.store,
         lake=LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group),
         namespace=file.namespace,
-        streams={name: _stream(name, one) for name, one in file.streams.items()},
+        streams={name: one for name, one in streams.items() if not _is_template(one)},
+        templates={name: one for name, one in streams.items() if _is_template(one)},
         tables={
             name: TableSettings(name, one.kind, one.feed.stream, one.path or "")
             for name, one in file.tables.items()
@@ -30,6 +32,10 @@ def composed(file: File) -> Settings:
         spark=SparkSettings(spark.master, spark.remote, spark.conf, spark.packages),
         node=NodeDefaults(node.name, node.workers, tuple(sorted(set(node.labels)))),
     )
+
+
+def _is_template(stream: StreamSettings) -> bool:
+    return isinstance(stream.source, KafkaSettings) and bool(stream.source.pattern)
 
 
 def _stream(name: str, one: StreamPart) -> StreamSettings:
@@ -65,6 +71,7 @@ def _kafka(one: KafkaPart) -> KafkaSettings:
     return KafkaSettings(
         brokers=one.brokers,
         topics=one.topics or ((one.topic,) if one.topic is not None else ()),
+        pattern=one.pattern or "",
         format=one.format,
         start="time" if start_ms is not None else "end" if one.start == "end" else "beginning",
         start_ms=start_ms,

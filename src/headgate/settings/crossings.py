@@ -14,6 +14,7 @@ from headgate.settings.problems import Place, Problem, nearest
 from headgate.settings.rules import absolute, is_inside
 from headgate.settings.secrecy import guarded
 from headgate.sources.kafka.options import check_own
+from headgate.sources.kafka.templates import TOPIC
 
 
 def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
@@ -102,6 +103,8 @@ def _event_time(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
         "parquet": {"json": "column or sql", "regex": "column or sql"},
         "binary": {"json": "kafka or sql", "regex": "kafka or sql", "column": "kafka or sql"},
     }
+    if is_kafka and kind not in ("json", "text", "binary"):
+        return  # that is said where it stands
     for by, others in impossible.get(str(kind), {}).items():
         if by in _mapping(stream.get("event_time")):
             words = f"has no meaning for {kind} {'records' if is_kafka else 'files'}: use {others}"
@@ -113,6 +116,14 @@ def _kafka(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
     if source.get("kind") != "kafka":
         return
     at, land_as = ("streams", name, "source"), stream.get("land_as", "parquet")
+    if ("pattern" in source) != (TOPIC in name):
+        words = (
+            f"a stream with a pattern is a template: put {TOPIC} into its name, like "
+            f"{f'{name}_{TOPIC}'!r}"
+            if "pattern" in source
+            else f"{TOPIC} in the name of a stream is for a source with a `pattern`"
+        )
+        yield Problem((*at, "pattern"), words)
     for key in ("options", "spark_options"):
         yield from _bare_secrets(source.get(key), (*at, key))
     for option in _mapping(source.get("spark_options")):

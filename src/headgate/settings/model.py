@@ -261,6 +261,9 @@ class KafkaPart(Part):
     brokers: Text = Field(description="Where the cluster is: host:port, several with commas.")
     topic: Topic | None = Field(None, description="The topic.")
     topics: tuple[Topic, ...] = Field((), description="Several topics, instead of one.")
+    pattern: Annotated[Text, AfterValidator(checked(rules.pattern))] | None = Field(
+        None, description="A regular expression: each topic that it matches is a stream by itself."
+    )
     format: Literal["json", "text", "binary"] = Field(
         "json", description="What the value of a record is."
     )
@@ -292,8 +295,8 @@ class KafkaPart(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> "KafkaPart":
-        if (self.topic is None) == (not self.topics):
-            raise refused("needs `topic`, or `topics` for several, and not both", "topic")
+        if [self.topic is None, not self.topics, self.pattern is None].count(False) != 1:
+            raise refused("needs exactly one of `topic`, `topics` and `pattern`", "topic")
         if len({*self.topics}) < len(self.topics):
             raise refused("a topic is there twice", "topics")
         return self

@@ -25,7 +25,7 @@ def remarks(settings: Settings) -> list[str]:
 
 
 def _whole(settings: Settings) -> Iterator[str]:
-    if not settings.streams:
+    if not settings.streams and not settings.templates:
         yield "streams: there is none, so nothing is landed"
     url = store_url.parse(settings.store)
     if url.scheme == "memory":

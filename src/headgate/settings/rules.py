@@ -134,6 +134,14 @@ def hour_ms(text: str) -> int:
     return period.start_ms
 
 
+def pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise Invalid(f"is no regular expression: {error}") from error
+    return text
+
+
 def topic_name(text: str) -> str:
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
         raise Invalid(f"{text!r} is no name of a topic: letters, digits, dot, dash, underscore")

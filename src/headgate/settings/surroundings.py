@@ -24,7 +24,7 @@ from headgate.store import url as store_url
 
 def obstacles(settings: Settings) -> list[Problem]:
     found = [*_no_store(settings.store), *_no_folder(("lake",), settings.lake.root)]
-    for name, stream in settings.streams.items():
+    for name, stream in (*settings.streams.items(), *settings.templates.items()):
         at, source = ("streams", name, "source"), stream.source
         if isinstance(source, KafkaSettings):
             found += _no_client((*at, "kind"))
@@ -63,7 +63,7 @@ def _no_folder(at: Place, folder: str) -> Iterator[Problem]:
 
 def surroundings(settings: Settings) -> list[str]:
     found = [*_store(settings.store), *_lake(settings)]
-    for name, stream in settings.streams.items():
+    for name, stream in (*settings.streams.items(), *settings.templates.items()):
         at, source = shown(("streams", name, "source")), stream.source
         if isinstance(source, KafkaSettings):
             for key, value in (*source.options.items(), *source.spark_options.items()):

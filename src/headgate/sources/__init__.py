@@ -44,6 +44,7 @@ class KafkaSettings:
 
     brokers: str  # host:port, with commas
     topics: tuple[str, ...]
+    pattern: str = ""  # of topics that become streams of their own; then there are no others
     format: Literal["json", "text", "binary"] = "json"  # of the value
     start: Literal["beginning", "end", "time"] = "beginning"
     start_ms: int | None = None  # of `time`
@@ -57,7 +58,7 @@ class KafkaSettings:
 
     @property
     def words(self) -> str:
-        return f"kafka {self.brokers} {', '.join(self.topics)}"
+        return f"kafka {self.brokers} {', '.join(self.topics) or self.pattern}"
 
     @property
     def place(self) -> str:

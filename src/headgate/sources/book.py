@@ -72,6 +72,21 @@ def check_lanes(store: DocumentStore, stream: str, prefix: str, lanes: int) -> N
         )
 
 
+def find_file(
+    store: DocumentStore, stream: str, lane: str, number: int
+) -> tuple[Entry, int] | None:
+    """The file that has this number, and when it arrived, for who only looks. None: it was dealt
+    with, and is forgotten. Raises Unavailable, Corrupt."""
+    found = read(store, lane_key(stream, lane), Lane)
+    for batch in () if found is None else found.value.batches:
+        if batch.first <= number < batch.end:
+            body = read(store, f"{lane_key(stream, lane)}/batches/{batch.id}", BatchBody)
+            is_there = body is not None and len(body.value.files) == batch.count
+            if body is not None and is_there:
+                return body.value.entry(number - batch.first), body.value.arrival_ms
+    return None
+
+
 class Book:
     """One instance of one holder; used by one thread at a time."""
 

@@ -37,7 +37,7 @@ class FilesReader:
         if kind in ("parquet", "dead-parquet"):
             return _of_parquet(session, job, files)
         if kind.startswith("dead-"):
-            return _of_dead(session, files)
+            return _of_dead(session, job, files)
         return _of_lines(session, files)
 
 
@@ -81,8 +81,10 @@ def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
     return _told(session, counted, _facts(rows, files))
 
 
-def _of_dead(session: SparkSession, files: Planned) -> DataFrame:
-    """Our own dead letters of lines: in Parquet, or as lines of json."""
+def _of_dead(session: SparkSession, job: Job, files: Planned) -> DataFrame:
+    """Our own dead letters of lines or of a log: in Parquet, or as lines of json. With the time
+    that the log kept, if that is the event time: nobody else knows it any more."""
+    is_stamped = job.shape.event_time.by == "kafka"
     packed = [one for one in files if one[1].path.endswith(".parquet")]
     lines = [one for one in files if not one[1].path.endswith(".parquet")]
     found: DataFrame | None = None
@@ -91,9 +93,10 @@ def _of_dead(session: SparkSession, files: Planned) -> DataFrame:
             *[to_read(file.path) for _, file in packed]
         )
         counted = rows.select(
-            fn.expr("coalesce(value, CAST(_headgate.raw AS STRING))").alias("raw"),
+            fn.expr("coalesce(CAST(value AS STRING), CAST(_headgate.raw AS STRING))").alias("raw"),
             (fn.col("_metadata.row_index") + 1).alias("line"),
             fn.col("_metadata.file_path").alias("path"),
+            *([fn.expr("unix_millis(_headgate.event_time)").alias("stamp_ms")] * is_stamped),
         )
         found = _told(session, counted, _facts(rows, packed))
     if lines:
@@ -102,6 +105,9 @@ def _of_dead(session: SparkSession, files: Planned) -> DataFrame:
             "coalesce(get_json_object(raw, '$.raw'), "
             "CAST(unbase64(get_json_object(raw, '$.raw_base64')) AS STRING))"
         )
+        if is_stamped:
+            moment = "CAST(get_json_object(raw, '$._headgate.event_time') AS TIMESTAMP)"
+            read = read.withColumn("stamp_ms", fn.expr(f"unix_millis({moment})"))
         letters = read.withColumn("raw", value)
         found = letters if found is None else found.unionByName(letters)
     assert found is not None  # noqa: S101 - a job without files is never read
@@ -139,12 +145,14 @@ def _told(session: SparkSession, rows: DataFrame, facts: list[dict[str, object]]
     table = session.range(1).select(
         fn.inline(fn.from_json(fn.lit(json.dumps(facts)), f"array<struct<{_struct(_FACTS)}>>"))
     )
-    # A whole number is found faster than a text, and the text is compared once it is found.
+    # A whole number is found faster than a text. The text itself is compared in the first line: a
+    # task reads one file, so what holds for that line holds for the others.
     hashed = table.withColumnRenamed("path", "known").withColumn("hash", fn.xxhash64("known"))
     joined = rows.withColumn("hash", fn.xxhash64("path")).join(fn.broadcast(hashed), "hash", "left")
     # In the column that is always landed: one that nobody needs would not be looked at.
     partition = fn.expr(
-        "CASE WHEN known = path THEN partition ELSE raise_error(concat(path, ': not planned')) END"
+        "CASE WHEN IF(line = 1, known = path, known IS NOT NULL) THEN partition "
+        "ELSE raise_error(concat(path, ': not planned')) END"
     )
     return joined.select(
         *kept, "label", partition.alias("partition"), "number", "arrival_ms", "mark_ms"

@@ -15,6 +15,7 @@ from headgate.status.fleet import (
     as_json,
     exit_code,
     read_status,
+    resting,
     shown_ms,
 )
 
@@ -26,5 +27,6 @@ __all__ = [
     "as_json",
     "exit_code",
     "read_status",
+    "resting",
     "shown_ms",
 ]

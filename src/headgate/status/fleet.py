@@ -5,16 +5,19 @@ it is the nodes who close it. Documents are read before sessions, so that every 
 a member has its name; who came and went in between shows as free.
 
 Ages count from what a holder's wall clock said; the store's clock says what time it is.
+
+A node that was killed says nothing. Its session lasts for the rest of its term; once it missed a
+renewal it is silent: it seems to be gone, and what it holds is free when its session ends.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from headgate.ambient import Ambient
 from headgate.cluster import session as sessions
 from headgate.cluster.picture import Picture, condition, read_picture
-from headgate.cluster.session import Seen
+from headgate.cluster.session import LEFT_MIN, TERM_MS, TERM_MS_MAX, Seen
 from headgate.cluster.store_clock import StoreClock
 from headgate.cluster.tasks import KeptTask, shown
 from headgate.errors import Corrupt
@@ -48,6 +51,17 @@ class MemberStatus:
     is_draining: bool
     is_leader: bool
     left_ms: int  # until its session may be closed; negative: overdue since then
+    term_ms: int = TERM_MS
+
+    @property
+    def silent_ms(self) -> int:
+        """Since its last renewal."""
+        return max(0, self.term_ms - self.left_ms)
+
+    @property
+    def is_silent(self) -> bool:
+        """It missed a renewal: it seems to be gone."""
+        return self.left_ms < LEFT_MIN * self.term_ms
 
     @property
     def is_overdue(self) -> bool:
@@ -85,6 +99,8 @@ class TaskStatus:
     is_known: bool  # no node is there, or one of them can do this kind
     error: TaskError | None
     set_aside: TaskError | None
+    is_silent: bool = False  # whoever holds it missed a renewal, and seems to be gone
+    left_ms: int | None = None  # until its holder's session may be closed, if that is live
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +133,22 @@ class ClusterStatus:
     feeds: tuple[FeedStatus, ...]
     damaged: tuple[Damaged, ...]
     warnings: tuple[str, ...]
+    is_at_rest: bool = False  # no node is there, and none is needed: nothing waits
 
     @property
     def is_anybody_able(self) -> bool:
         return any(member.is_able for member in self.members)
 
     @property
+    def is_served(self) -> bool:
+        """No task waits for a node that is not there."""
+        return self.is_anybody_able or not self.tasks or self.is_at_rest
+
+    @property
     def is_healthy(self) -> bool:
         """Nobody has to look."""
-        is_served = self.is_anybody_able or not self.tasks
         is_well = not any(task.set_aside or task.is_stranded for task in self.tasks)
-        return is_served and is_well and not self.damaged
+        return self.is_served and is_well and not self.damaged
 
     @property
     def counts(self) -> dict[str, int]:
@@ -148,6 +169,11 @@ def read_status(store: DocumentStore, ambient: Ambient) -> ClusterStatus:
         clock = StoreClock(store, ambient)
         at_ms, clock_off_ms = clock.now_ms(), clock.off_ms()
     return compose(picture, live, damaged, at_ms, clock_off_ms)
+
+
+def read_members(store: DocumentStore, at_ms: int) -> tuple[MemberStatus, ...]:
+    """By number, at this moment of the store's clock. Raises Unavailable."""
+    return tuple(_member(seen, "", at_ms) for seen in _read_sessions(store, []))
 
 
 def compose(
@@ -192,9 +218,21 @@ def compose(
     )
 
 
+def resting(status: ClusterStatus) -> ClusterStatus:
+    """The same, by whoever knows that none of its tasks has anything to do."""
+    clock = status.clock_off_ms
+    told = _warnings(
+        status.leader, status.members, status.tasks, status.damaged, clock, is_at_rest=True
+    )
+    return replace(status, is_at_rest=True, warnings=told)
+
+
 def as_json(status: ClusterStatus, release: Callable[[TaskStatus], str]) -> JsonObject:
     """Every field, for programs; `release` names the command that releases a task."""
-    members = [asdict(member) | {"is_overdue": member.is_overdue} for member in status.members]
+    members = [
+        asdict(member) | {"is_overdue": member.is_overdue, "is_silent": member.is_silent}
+        for member in status.members
+    ]
     tasks = [
         asdict(task) | {"next": None if task.set_aside is None else release(task)}
         for task in status.tasks
@@ -250,6 +288,7 @@ def _member(seen: Seen, leading: str, at_ms: int) -> MemberStatus:
         is_draining=said.is_draining,
         is_leader=seen.id == leading,
         left_ms=said.expire - at_ms,
+        term_ms=min(said.term_ms, TERM_MS_MAX),
     )
 
 
@@ -262,6 +301,7 @@ def _task(
 ) -> TaskStatus:
     task = kept.value
     is_now = condition(task, frozenset(member.session for member in members))
+    holder = next((member for member in members if member.session == task.holder), None)
     able = [member for member in members if member.is_able]
     is_known = not able or any(member.knows(task.kind) for member in able)
     is_wanted = not task.labels or any(set(member.labels) & set(task.labels) for member in able)
@@ -287,6 +327,8 @@ def _task(
         is_known=is_known,
         error=errors[0],
         set_aside=errors[1],
+        is_silent=holder is not None and holder.is_silent,
+        left_ms=None if holder is None else holder.left_ms,
     )
 
 
@@ -308,13 +350,15 @@ def _warnings(
     tasks: Sequence[TaskStatus],
     damaged: Sequence[Damaged],
     clock_off_ms: int | None,
+    *,
+    is_at_rest: bool = False,
 ) -> tuple[str, ...]:
     found: list[str] = []
     is_anybody_able = any(member.is_able for member in members)
     # What was set aside waits for a person, and not for a node.
     open_ = [task for task in tasks if task.set_aside is None]
     waiting = f", and {_many(open_)} {_waits(open_)}" if open_ else ""
-    if not members and tasks:
+    if not members and tasks and not is_at_rest:
         found.append(f"no node is running{waiting}")
     elif members and not is_anybody_able:
         found.append(f"no node takes tasks: each one is overdue or draining{waiting}")
@@ -324,6 +368,12 @@ def _warnings(
                 f"node {member.node}, number {member.number}, is overdue by "
                 f"{shown_ms(-member.left_ms)}: it was killed, is paused, or cannot reach the "
                 "store; another node closes its session and takes over its tasks"
+            )
+        elif member.is_silent:
+            found.append(
+                f"node {member.node}, number {member.number}, seems to be gone: nothing was heard "
+                f"of it for {shown_ms(member.silent_ms)}; its session ends in about "
+                f"{shown_ms(member.left_ms)}, and another node takes over its tasks then"
             )
     if is_anybody_able and leader is None:
         found.append(

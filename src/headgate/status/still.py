@@ -18,7 +18,7 @@ from headgate.ready import MERGE_TRIES_MAX
 from headgate.sources import KafkaSettings
 from headgate.status.fleet import ClusterStatus, TaskStatus, shown_ms
 
-NO_NODE, NOT_BEGUN = "no node has it", "not started"  # kinds
+NO_NODE, NOT_BEGUN, SILENT = "no node has it", "not started", "node silent"  # kinds
 UNREADABLE, OPEN, EXPIRING = "unreadable topics", "open transactions", "expires soon"  # of a log
 EXPIRING_MS = 3_600_000
 RELEASED = ("--reason", "the cause is fixed")
@@ -62,7 +62,7 @@ class ShardFacts:
     def is_reported_now(self) -> bool:
         """By whoever holds it."""
         task, report = self.task, self.report
-        if task is None or report is None:
+        if task is None or report is None or task.is_silent:
             return False
         return task.condition == "in progress" and task.epoch == report.epoch
 
@@ -94,7 +94,13 @@ def standing_of(
         *_of_settings(stream, settings, document),
         *_without_a_node(stream, shards, cluster),
         *_of_person(stream, document, cluster.at_ms),
-        *(one for shard in shards for one in _of_shard(shard, cluster.at_ms, is_log=is_log)),
+        *(
+            one
+            for shard in shards
+            for one in _of_shard(
+                shard, cluster.at_ms, can_others=_can_others(stream, cluster), is_log=is_log
+            )
+        ),
         *(one for shard in shards for one in _expiring(shard, cluster.at_ms)),
     ]
     return tuple(sorted(found, key=lambda one: not one.is_for_a_person))
@@ -171,10 +177,35 @@ def _of_merging(stream: str, merging: Merging | None) -> Iterator[Standing]:
     )
 
 
-def _of_shard(shard: ShardFacts, at_ms: int, *, is_log: bool) -> Iterator[Standing]:
+def _can_others(stream: str, cluster: ClusterStatus) -> bool:
+    """Whether a node is there that was heard of, and can take over."""
+    kind = kind_name(stream)
+    return any(one.is_able and not one.is_silent and one.knows(kind) for one in cluster.members)
+
+
+def _silent(name: str, task: TaskStatus, can_others: bool) -> Standing:
+    left_ms = task.left_ms or 0
+    ends = f"ends in about {shown_ms(left_ms)}" if left_ms > 0 else "is over"
+    who = "another node takes the shard over" if can_others else "any node that runs takes it over"
+    return Standing(
+        SILENT,
+        name,
+        f"node {task.node}, which held it, seems to be gone: it was killed, is paused, or cannot "
+        "reach the store",
+        f"its session {ends}; then {who}, and finishes what it began",
+        None if can_others else Advice("run"),
+        is_for_a_person=False,
+    )
+
+
+def _of_shard(
+    shard: ShardFacts, at_ms: int, *, can_others: bool, is_log: bool
+) -> Iterator[Standing]:
     task, checkpoint, report = shard.task, shard.checkpoint, shard.report
     journal = None if checkpoint is None else checkpoint.journal
     is_aside = task is not None and task.set_aside is not None
+    if task is not None and task.condition == "in progress" and task.is_silent:
+        yield _silent(shard.name, task, can_others)
     if task is not None and task.set_aside is not None:
         yield _set_aside(shard.name, task.set_aside.words, has_journal=journal is not None)
     if journal is not None and not is_aside and (task is None or task.condition != "in progress"):

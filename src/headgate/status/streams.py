@@ -73,6 +73,7 @@ class ShardStatus:
     watermark_ms: int | None
     commits: int
     rows: int  # landed, late and dead, of all commits
+    landed: int  # on time
     late: int
     dead: int
     gaps: int  # in what the source had
@@ -80,6 +81,16 @@ class ShardStatus:
     committed_ms: int | None  # wall time of the last commit
     journal: int | None  # the number of a commit that is not finished
     partitions: tuple[PartitionStatus, ...]
+    is_silent: bool = False  # its holder missed a renewal, and seems to be gone
+    free_ms: int | None = None  # then: the wall time when that session ends
+    due_ms: int | None = None  # wall time by which its holder commits: the end of the shift
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is to be done, as far as anybody saw; what is unfinished cannot land yet."""
+        if self.journal is not None or self.lag is None:
+            return self.journal is None and self.condition == NOT_STARTED
+        return self.lag.files == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +121,20 @@ class StreamStatus:
         )
 
     @property
+    def is_at_rest(self) -> bool:
+        """Nothing is to be done, as far as anybody saw, or a person does not want it done."""
+        is_over = bool(self.paused or self.ended)
+        return all(one.is_at_rest or (is_over and one.journal is None) for one in self.shards)
+
+    @property
     def watermark_ms(self) -> int | None:
         """Of the slowest source partition; None: one has none yet."""
         return _slowest([one for shard in self.shards for one in shard.partitions])
+
+    @property
+    def due_ms(self) -> int | None:
+        """The next commit of any shard; None: no holder said so."""
+        return min((one.due_ms for one in self.shards if one.due_ms is not None), default=None)
 
     @property
     def left_ms(self) -> int | None:
@@ -127,6 +149,11 @@ class StreamStatus:
     @property
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
+
+    @property
+    def landed(self) -> int:
+        """On time; late and dead ones are counted for themselves."""
+        return sum(shard.landed for shard in self.shards)
 
     @property
     def late(self) -> int:
@@ -289,11 +316,13 @@ def as_json(stream: StreamStatus, command: Callable[[Advice], str]) -> JsonObjec
         "left_ms": stream.left_ms,
         "commits": stream.commits,
         "rows": stream.rows,
+        "landed": stream.landed,
         "late": stream.late,
         "dead": stream.dead,
         "gaps": stream.gaps,
         "hours": stream.hours,
         "committed_ms": stream.committed_ms,
+        "due_ms": stream.due_ms,
         "standing": standing,
     }
 
@@ -307,6 +336,8 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         for name, position in checkpoint.positions.items()
     )
     task, report = facts.task, facts.report
+    is_silent = task is not None and task.condition == "in progress" and task.is_silent
+    silent_ms = task.left_ms if task is not None and is_silent else None
     return ShardStatus(
         name=facts.name,
         stream=stream,
@@ -318,6 +349,7 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         watermark_ms=_slowest(partitions),
         commits=checkpoint.number - (journal is not None),
         rows=checkpoint.rows,
+        landed=checkpoint.counts.get("data", 0),
         late=checkpoint.counts.get("late", 0),
         dead=checkpoint.counts.get("dead", 0),
         gaps=checkpoint.counts.get("gaps", 0),
@@ -325,6 +357,9 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         committed_ms=checkpoint.committed_ms or None,
         journal=None if journal is None else journal.number,
         partitions=partitions,
+        is_silent=is_silent,
+        free_ms=None if silent_ms is None else at_ms + silent_ms,
+        due_ms=report.due_ms if report is not None and facts.is_reported_now else None,
     )
 
 

@@ -20,13 +20,14 @@ from headgate.ready.closing import begins_ms, obstacles
 from headgate.ready.evidence import Evidence, read_evidence
 from headgate.status.fleet import shown_ms
 from headgate.status.overall import Awaited, awaited
-from headgate.status.still import OPEN, UNREADABLE, Advice
+from headgate.status.still import OPEN, SILENT, UNREADABLE, Advice
 from headgate.status.streams import ShardStatus, StreamStatus
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.changes import read
 
-IN_THE_WAY = ("unreadable files", "unfinished files", UNREADABLE, OPEN, "waits", "clock")  # of
-# what stands still
+IN_THE_WAY = (  # of what stands still
+    "unreadable files", "unfinished files", UNREADABLE, OPEN, "waits", "clock", SILENT,
+)  # fmt: skip
 
 State = Literal[
     "ready",
@@ -49,9 +50,11 @@ class Reason:
     shard: str  # STREAM/SHARD; "": the stream as a whole
     partition: str
     short_ms: int | None  # by so much event time, or wall time of a discovery
-    node: str | None  # that holds the shard
+    node: str | None  # that holds the shard; not one that seems to be gone
     doing: str
     since_ms: int | None  # wall time of the last commit
+    free_ms: int | None = None  # whoever held it seems to be gone: wall time when its session ends
+    due_ms: int | None = None  # wall time by which the holder commits: the end of the shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,9 @@ def _reason(
     held: ShardStatus | None = None if shard is None else known.get(shard)
     if held is None:
         return Reason(words, "", partition, short_ms, None, "", None)
-    return Reason(words, held.name, partition, short_ms, held.node, held.doing, held.committed_ms)
+    node = None if held.is_silent else held.node
+    times = (held.committed_ms, held.free_ms, held.due_ms)
+    return Reason(words, held.name, partition, short_ms, node, held.doing, *times)
 
 
 def _in_the_way(status: StreamStatus, reasons: tuple[Reason, ...]) -> list[str]:

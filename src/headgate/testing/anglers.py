@@ -111,6 +111,7 @@ class Anglers:
         self._resume()
         self._restage()
         self._put_marks_back()
+        self._put_files_back()
         self._decide("")
         if is_lost:
             self.repair()
@@ -245,6 +246,18 @@ class Anglers:
             path = random.choice(files)
             self._waters.gone[path] = self._waters.lake.files()[path]
             _remove(self._waters.lake, path)
+
+    def _put_files_back(self) -> None:
+        """From a backup, where an hour was withdrawn: without them it can never be flagged again,
+        and status says so."""
+        kept = read(self._store, root_key(ROOT), RootDocument)
+        waiting = {} if kept is None else kept.value.reopened
+        for path, content in list(self._waters.gone.items()):
+            place = self._waters.place(path)
+            if place is not None and place_of(place[1], place[0]) in waiting:
+                self._waters.lake.put(path, content)
+                self._waters.mended.add(path)
+                del self._waters.gone[path]
 
     def _is_fact(self, path: str) -> bool:
         place, commit = self._waters.place(path), commit_of(name_of(path))

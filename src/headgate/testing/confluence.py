@@ -81,6 +81,7 @@ class Waters:
     ladle: Ladle
     joined_ms: dict[tuple[str, str], int] = field(default_factory=dict)  # stream, source partition
     gone: dict[str, bytes] = field(default_factory=dict)  # published data files
+    mended: set[str] = field(default_factory=set)  # those of them that were put back
     gone_flags: set[str] = field(default_factory=set)
     unmarked: set[str] = field(default_factory=set)  # tables that lost their mark
     poison: frozenset[str] = frozenset()  # words in paths that no table can take
@@ -92,7 +93,7 @@ class Waters:
         here = (self.tables[table].stream, Period.parse(batch))
         files = [path for path in (*self.lake.files(), *self.gone) if self.place(path) == here]
         is_poison = any(word in path for path in files for word in self.poison)
-        return is_poison or any(path in self.gone for path in files)
+        return is_poison or any(path in self.gone or path in self.mended for path in files)
 
     def place(self, path: str) -> tuple[str, Period] | None:
         """Stream and hour of a data file that is on time; None: it is something else."""

@@ -89,6 +89,7 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
         "append": Sort.WRITE,
     },
     Cluster: {
+        "names": Sort.READ,
         "topics": Sort.READ,
         "bounds": Sort.READ,
         "offsets_at": Sort.READ,

@@ -31,8 +31,10 @@ class Mill:
             for file in one.files:
                 tallies += self._read(job, one, file, lines)
         files = []
+        homes = {one.label: one.folder for one in job.inputs}
         for (label, kind, hour_ms), rows in sorted(lines.items(), key=str):
-            path = f"{job.folder}/shard={label}/kind={kind}/hour={hour_ms}/part-0.json"
+            home = homes[label] or f"{job.folder}/shard={label}"
+            path = f"{home}/kind={kind}/hour={hour_ms}/part-0.json"
             self._lake.put(path, "".join(f"{row}\n" for row in rows).encode())
             files.append(StagedFile(path, label, kind, hour_ms, len(rows)))
         return Staged(tuple(files), tuple(tallies))

@@ -185,6 +185,10 @@ class WeirCluster:
         self._isolation = isolation
         self.counted = 0  # how often records were counted
 
+    def names(self) -> list[str]:
+        self._check()
+        return [name for name in self._weir.reaches if name not in self._weir.forbidden]
+
     def topics(self, names: Collection[str]) -> Mapping[str, Topic]:
         self._check()
         return {name: self._topic(name) for name in names}

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from headgate.ambient import Ambient
+from headgate.app.rest import rested
+from headgate.app.roots import is_more_to_come
 from headgate.commits.roots import RootDocument, root_key, root_name
 from headgate.errors import Corrupt, Unavailable
 from headgate.lake.opening import local_root, open_lake
@@ -104,6 +106,15 @@ def read_look(store: DocumentStore, settings: Settings, ambient: Ambient) -> Loo
                 why = read_why(store, lake, own, one, None, fleet.at_ms)
                 known[one.name] = StreamLook(root, evidence, why)
     tables = tuple(read_tables(store, settings.tables))
+
+    def is_more() -> bool:
+        if lake is None:
+            return any(one.why.state == "closing" for one in known.values())
+        with suppress(Corrupt):
+            return is_more_to_come(store, lake, settings)
+        return True
+
+    fleet = rested(fleet, streams, is_more)
     every = tuple(dict.fromkeys((*fleet.damaged, *streams.damaged, *damaged)))
     is_empty = not (fleet.members or fleet.last_seen or fleet.tasks or fleet.feeds or every)
     words = tuple(one.words for one in remarks(settings.store)) if is_empty else ()

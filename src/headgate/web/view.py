@@ -80,7 +80,8 @@ def _stream(
         "lag": None if lag is None else asdict(lag),
         "watermark_ms": one.watermark_ms,
         "committed_ms": one.committed_ms,
-        **{name: getattr(one, name) for name in ("rows", "late", "dead", "gaps")},
+        "due_ms": one.due_ms,
+        **{name: getattr(one, name) for name in ("rows", "landed", "late", "dead", "gaps")},
         "hours": [],
         "why": None,
         "ask": command(Advice("why", (one.name,))),
@@ -109,8 +110,9 @@ def _verdict(found: Look) -> JsonObject:
     elif exit_code(found.fleet) == 0 and is_well:
         is_anybody = bool(found.fleet.members)
         code, words = 0, "healthy" if is_anybody else "nobody is here, and nothing is to be done"
+        words = "no node is running, and nothing waits" if found.fleet.is_at_rest else words
     elif is_well and not is_aside and not found.fleet.members:
-        code, words = 1, "no node is running"
+        code, words = 1, "no node is running, and something waits"
     else:
         code, words = 1, "a person must look"
     return {"code": code, "words": words}
@@ -119,6 +121,8 @@ def _verdict(found: Look) -> JsonObject:
 def _state(member: MemberStatus) -> str:
     if member.is_overdue:
         return "overdue"
+    if member.is_silent:
+        return "silent"
     if member.is_draining:
         return "draining"
     return "leader" if member.is_leader else "member"

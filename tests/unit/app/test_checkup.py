@@ -3,6 +3,7 @@
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -87,11 +88,14 @@ def test_a_topic_that_was_made_again_leads_to_the_command(world: Topics) -> None
 
 
 @pytest.mark.parametrize("policy", ["fail", "earliest"])
-def test_a_position_that_expired_is_told(world: Topics, policy: str) -> None:
+def test_a_position_that_expired_is_told(
+    world: Topics, policy: Literal["fail", "earliest"]
+) -> None:
     world.put(document_key("sales"), KafkaDocument({"orders": Life("id-1", 1, 2)}))
     positions = {"orders/1": "0", "orders/0": "", "redrive-0": "3"}
     world.put(checkpoint_key("sales", 0), Checkpoint(1, 1, 1, positions=positions))
     world.weir.expire("orders", 1, 2)
+    assert isinstance(world.stream.source, KafkaSettings)
     source = replace(world.stream.source, out_of_range=policy)
     world.stream = replace(world.stream, source=source)
 

@@ -10,7 +10,7 @@ from headgate.errors import Halted, Invalid
 from headgate.testing.faults import Calm
 from tests.crash.apply_flows import ApplyOne, HaltAtAFailure
 from tests.crash.apply_world import ANN, TABLE, Process, World, name_of, person
-from tests.unit.apply.histories import a_history_that_is_gone_halts
+from tests.unit.apply.histories import a_history_that_is_gone_halts, deleted
 
 ACTS: dict[str, Callable[[Remedies], object]] = {
     "retry": lambda one: one.retry(TABLE, ANN),
@@ -93,6 +93,33 @@ def test_a_table_that_a_person_halted_between_batches_passes_its_head() -> None:
     world.flag(1, "b")
     process.until(lambda: world.is_over(1))
     assert len(world.rows()) == 2
+
+
+def test_inv8_a_table_that_a_person_halted_is_not_begun_anew_where_its_disk_is_missing() -> None:
+    """It was halted for its disk, and resumed before that was mounted again."""
+    world = World()
+    world.flag(0, "a")
+    Process(world).until(lambda: world.is_over(0))
+    person(world, Calm()).halt(TABLE, ANN)
+    Process(world).until(lambda: world.document().state == "halted")
+    before = world.basin.files()
+    deleted(world)
+
+    person(world, Calm()).resume(TABLE, ANN)
+    world.flag(1, "b")
+    Process(world).until(lambda: world.is_over(1))
+
+    halt = world.document().halt
+    assert world.basin.files() == {}
+    assert halt is not None
+    assert "not in the table's history" in halt.words
+
+    for path, content in before.items():
+        world.basin.put_at(path, content)
+    person(world, Calm()).retry(TABLE, ANN)
+    Process(world).until(lambda: world.is_over(1))
+    assert world.rows() == [(name_of(0), "a"), (name_of(1), "b")]
+    assert world.faults() == []
 
 
 def test_halting_twice_is_fine_and_an_unknown_table_is_refused() -> None:

@@ -304,6 +304,26 @@ def test_a_flag_that_is_gone_can_be_repaired_by_the_command_that_is_named(world:
     )
 
 
+def test_a_damaged_file_has_a_next_step_for_somebody_without_a_backup(world: World) -> None:
+    world.delete(FILE)
+
+    found = verify(world.lake, {"orders": FOLDER}, named=" --config 'a b.yaml'")
+
+    (finding,) = found.findings
+    mend, readers, see = finding.next.split("\n")
+    assert mend == (
+        "put it back from a backup, then headgate verify 2026-11-01T13 --config 'a b.yaml'"
+    )
+    assert readers.startswith(
+        "without a backup, keep its readers off: put a file 2026-11-01/13/orders/working into"
+    )
+    assert readers.endswith(
+        "then headgate flags withdraw orders 2026-11-01T13 --reason 'a file of it is damaged' "
+        "--config 'a b.yaml'"
+    )
+    assert see.endswith("headgate certificate orders 2026-11-01T13 --config 'a b.yaml'")
+
+
 # How it is read
 
 

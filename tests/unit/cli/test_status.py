@@ -1,7 +1,8 @@
 from headgate.cli.status import status
 
 
-def test_help_says_that_no_node_is_an_exit_code_of_its_own_kind() -> None:
+def test_help_says_that_no_node_is_a_no_only_while_something_waits() -> None:
     said = " ".join((status.__doc__ or "").split())
 
-    assert "1: a person must look, also if all that is wrong is that no node is running;" in said
+    assert "Exit code 0: healthy, also if no node is running and nothing waits; 1: a person" in said
+    assert "must look, or something waits and no node is running;" in said

@@ -1,4 +1,4 @@
-from headgate.cli.streams import waiting
+from headgate.cli.streams import due, waiting
 from headgate.status.streams import Lag
 
 
@@ -15,3 +15,9 @@ def test_without_a_node_nobody_knows_and_it_is_said_when_somebody_did() -> None:
     assert waiting(lag(1, is_now=False)) == "not known; 1 min 1 s ago: 1 file, 1.2 kB"
     assert waiting(lag(0, is_now=False)) == "not known; 1 min 1 s ago: nothing"
     assert waiting(None) == "not known"
+
+
+def test_the_next_commit_comes_within_what_is_left_of_the_shift() -> None:
+    assert due(90_000, 0) == "within 1 min 30 s"
+    assert due(90_000, 90_000) == "now"
+    assert due(None, 0) == "-"

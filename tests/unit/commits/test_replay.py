@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headgate import lake as lakes
 from headgate.commits import Announced
 from headgate.commits.checkpoint import Journal
 from headgate.commits.record import (
@@ -41,7 +42,7 @@ class Lake(MemoryLake):
         self.published.append(published)
 
 
-def staged_commit(lake: MemoryLake, steps: Sequence[OwnStep] = (), stream: str = STREAM) -> Journal:
+def staged_commit(lake: lakes.Lake, steps: Sequence[OwnStep] = (), stream: str = STREAM) -> Journal:
     files = []
     for number, place in enumerate(PLACES):
         path = f"{FOLDER}/part-{number}"

@@ -62,8 +62,9 @@ def test_a_file_that_is_cut_off_is_named_with_what_to_do() -> None:
     )
 
     assert short_cause(talk) == (
-        "/in/a b.json.gz is cut off (EOFException: Unexpected end of input stream); first: put a "
-        "whole one into its place, or go without it: rm '/in/a b.json.gz'"
+        "/in/a b.json.gz is cut off (EOFException: Unexpected end of input stream); either way its "
+        "own number stays as a gap on record; first: put a whole one into its place, which is read "
+        "as a new file, or go without it: rm '/in/a b.json.gz'"
     )
 
 
@@ -71,7 +72,7 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
     talk = unread("file:/in/x.parquet", "java.lang.RuntimeException: is not a Parquet file")
 
     assert short_cause(talk).startswith(
-        "/in/x.parquet cannot be read (RuntimeException: is not a Parquet file); first: "
+        "/in/x.parquet cannot be read (RuntimeException: is not a Parquet file); either way "
     )
 
 

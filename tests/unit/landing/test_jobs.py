@@ -39,8 +39,9 @@ class Engine:
         labels = [one.label for one in job.inputs]
         self.jobs.append(labels)
         files = []
-        for label in labels:
-            path = f"{job.folder}/shard={label}/part-0"
+        for one in job.inputs:
+            label = one.label
+            path = f"{one.folder or f'{job.folder}/shard={label}'}/part-0"
             self.lake.put(path, label.encode())
             files.append(StagedFile(path, label, "data", 0, 1))
         self.lake.put(f"{job.folder}/_temporary/x", b"")
@@ -134,6 +135,78 @@ def test_no_job_is_larger_than_its_folders_name_allows(bench: Bench) -> None:
     bench.run()
     assert [len(labels) for labels in bench.engine.jobs] == [SHARDS_MAX, 3]
     assert all(isinstance(ticket.outcome, Share) for ticket in tickets)
+
+
+LOG = replace(SHAPE, reader="kafka", place="a cluster")
+
+
+def of_streams(*names: str) -> list[Shape]:
+    return [replace(LOG, stream=name) for name in names]
+
+
+def test_shards_of_several_streams_share_a_job_of_a_log(bench: Bench) -> None:
+    tickets = [bench.submit(0, shape) for shape in of_streams("orders", "returns", "visits")]
+    bench.run()
+
+    assert bench.engine.jobs == [["0", "1", "2"]], "two streams may have the same label"
+    for stream, ticket in zip(("orders", "returns", "visits"), tickets, strict=True):
+        share = share_of(ticket)
+        assert share.attempt.startswith(f"_headgate/staging/{stream}/")
+        assert labels_of(share.attempt.rpartition("/")[2]) == [(0, 1)]
+        assert share.folder == f"{share.attempt}/shard=0-1"
+        assert [file.path for file in share.files] == [f"{share.folder}/part-0"]
+        assert [file.label for file in share.files] == ["0-1"]
+        assert [tally.label for tally in share.tallies] == ["0-1"]
+    assert {path.rpartition("/")[0] for path in bench.lake.files()} == {
+        share_of(ticket).folder for ticket in tickets
+    }, "nothing is left of the folder that they shared"
+
+
+def test_streams_of_other_clusters_or_of_files_run_apart(bench: Bench) -> None:
+    orders, returns = of_streams("orders", "returns")
+    bench.submit(0, orders)
+    bench.submit(0, replace(returns, place="another cluster"))
+    bench.submit(0, SHAPE)
+    bench.submit(0, replace(SHAPE, stream="returns"))
+    bench.run()
+    assert bench.engine.jobs == [["0-1"]] * 4
+
+
+def test_g12_what_several_streams_write_together_is_needed_while_the_job_runs(
+    bench: Bench,
+) -> None:
+    seen: list[bool] = []
+
+    def look() -> None:
+        attempts = {path.partition("/shard=")[0] for path in bench.lake.files()}
+        shared = next(one for one in attempts if "/together/" in one).partition("/together")[0]
+        own = [one for one in attempts if "/together" not in one]
+        seen.extend(bench.jobs.is_needed(folder, "0-1") for folder in (shared, *own))
+
+    tickets = [bench.submit(0, shape) for shape in of_streams("orders", "returns")]
+    bench.engine.meanwhile = look
+    bench.run()
+
+    assert seen == [True, True, True]
+    for ticket in tickets:
+        assert bench.jobs.is_needed(share_of(ticket).attempt, "0-1")
+        bench.jobs.let_go(share_of(ticket), "0-1")
+        assert not bench.jobs.is_needed(share_of(ticket).attempt, "0-1")
+    assert bench.lake.files() == {}
+
+
+def test_g7_a_stream_that_makes_a_shared_job_fail_fails_alone(bench: Bench) -> None:
+    bench.engine.poison = {"1", "0-2"}  # in the job of all, and by itself
+    tickets = [bench.submit(0, shape) for shape in of_streams("orders", "visits")]
+    poison = ShardInput("0-2", (InputFile("a", 0, "/a", 1, 0),), {"a": 0})
+    tickets.insert(1, bench.jobs.submit(of_streams("returns")[0], poison, Permit()))
+    bench.run()
+
+    outcomes = [type(ticket.outcome) for ticket in tickets]
+    assert outcomes == [Share, JobFailed, Share]
+    for ticket in (tickets[0], tickets[2]):
+        bench.jobs.let_go(share_of(ticket), "0-1")
+    assert bench.lake.files() == {}
 
 
 @pytest.mark.parametrize("poison", range(8))

@@ -1,6 +1,7 @@
 """A lake belongs to one store, and both say so."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -37,6 +38,25 @@ def test_another_store_is_refused() -> None:
     check_mark(manual_store(AMBIENT), lake, AMBIENT)
     with pytest.raises(Halted, match="belongs to another installation"):
         check_mark(manual_store(AMBIENT), lake, AMBIENT)
+
+
+def test_a_mark_that_somebody_left_unsettled_outlives_a_power_cut() -> None:
+    """Who published it heard no answer; whoever goes on makes it last before the store says so."""
+    store, lake = manual_store(AMBIENT), MemoryLake()
+
+    class Unheard(MemoryLake):
+        def settle(self, folders: Sequence[str]) -> None:
+            raise Unavailable(f"{folders}: the answer was lost")
+
+    lake.__class__ = Unheard
+    with pytest.raises(Unavailable):
+        check_mark(store, lake, AMBIENT)
+    lake.__class__ = MemoryLake
+    first = check_mark(store, lake, AMBIENT)
+
+    lake.power_cut()
+
+    assert check_mark(store, lake, AMBIENT) == first
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"id": "x"}'])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.landing.rounds import Shift, Start, Wait, next_move, shift_at
+from headgate.landing.rounds import HELD_BACK_MS, Shift, Start, Wait, next_move, shift_at
 from headgate.periods import HOUR_MS, Period
 from headgate.sources import Waiting
 from headgate.testing.estuary import settings_of
@@ -100,3 +100,24 @@ def test_who_waits_for_everything_needs_a_proof_that_nothing_waits() -> None:
     assert isinstance(move(NOTHING, is_eager=True, is_proved=True), Wait)
     assert isinstance(move(Waiting(0, 0, None, unfinished=1), is_eager=True), Wait)
     assert isinstance(move(Waiting(0, 0, None, unreadable=1), is_eager=True), Wait)
+
+
+HELD_BACK = Waiting(0, 1_000, FIVE, records=10, is_held_back=True)
+
+
+def test_records_wait_as_files_do() -> None:
+    assert move(Waiting(0, 10, FIVE, records=1), is_eager=True) == Start(True, "something waits")
+    assert move(Waiting(0, 1_000, FIVE, records=1)) == Start(False, "enough waits")
+
+
+def test_what_a_limit_holds_back_starts_no_round_however_much_it_is() -> None:
+    assert move(HELD_BACK) == Wait(5_000)
+    assert isinstance(move(replace(HELD_BACK, is_held_back=False)), Start)
+
+
+@pytest.mark.parametrize("is_eager", [True, False])
+def test_what_is_held_back_is_soon_looked_at_by_who_waits_for_it(is_eager: bool) -> None:
+    """A shift that is over would else start one round of next to nothing after the other."""
+    wall_ms = FIVE if is_eager else SHIFT.end_ms + SETTINGS.grace_ms
+    found = move(HELD_BACK, wall_ms=wall_ms, monotonic_ms=7, is_eager=is_eager)
+    assert found == Wait(7 + HELD_BACK_MS)

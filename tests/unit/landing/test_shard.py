@@ -105,7 +105,49 @@ def test_k17_shifts_are_numbered_without_a_hole_whoever_holds_the_shard() -> Non
     assert shifts == list(range(1, len(shifts) + 1))
 
 
+@pytest.mark.parametrize("is_staging", [False, True], ids=["before", "while it stages"])
+def test_inv1_a_record_that_nobody_here_journaled_stops_the_shard_before_its_intent(
+    is_staging: bool,
+) -> None:
+    """The store was rolled back, or another one writes to this lake."""
+    world = world_of()
+    world.drop("lane-0", world.now_ms)
+    land(world)
+    before = world.checkpoint()
+    strange = record_path("orders", 0, before.number + 1)
+    world.drop("lane-0", world.now_ms)
+
+    def look(call: Call) -> None:
+        is_due = call.protocol == "Engine" if is_staging else True
+        if is_due and strange not in world.lake.files():
+            world.lake.put(strange, b"{}")
+
+    with pytest.raises(Corrupt, match="was never journaled here"):
+        Process(world, Watching(look)).until(world.is_landed)
+
+    after = world.checkpoint()
+    assert (after.journal, after.number, after.positions) == (None, before.number, before.positions)
+    assert world.lake.files()[strange] == b"{}"
+
+
 # Staged in part, lost on the way
+
+
+def test_c6_what_vanished_while_it_was_read_is_not_committed() -> None:
+    world = world_of()
+    world.drop("lane-0", world.now_ms)
+    world.drop("lane-0", world.now_ms)
+
+    def look(call: Call) -> None:
+        if call.method == "confirm":
+            world.estuary.brook.drops["lane-0"][0].is_gone = True
+
+    Process(world, Watching(look)).until(world.is_landed)
+
+    (gap,) = record_of(world, 1).gaps
+    assert (gap.first, gap.next) == ("0", "1")
+    assert record_of(world, 1).counts["data"] == 1
+    assert world.estuary.faults() == []
 
 
 class DiesHalfway(Mill):

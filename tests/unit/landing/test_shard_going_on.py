@@ -18,7 +18,7 @@ from headgate.landing.names import DEAD
 from headgate.landing.report import REPORT_MS, Report, report_key
 from headgate.landing.shard import DRAIN_MS, LOOK_MS, ShardWork
 from headgate.landing.stream_document import shard_of
-from headgate.periods import HOUR_MS
+from headgate.periods import HOUR_MS, aligned
 from headgate.store import JsonObject
 from headgate.store.changes import change, read
 from headgate.testing.estuary import settings_of
@@ -174,6 +174,28 @@ def test_a_paused_stream_tells_what_waits_now() -> None:
         assert (told.value.waiting_files, told.value.doing) == (files, "paused by ann: maintenance")
 
 
+def test_whoever_waits_for_the_end_of_a_shift_tells_when_the_next_commit_is_due() -> None:
+    world = world_of()
+    world.estuary.brook.add("lane-0")
+    process = Process(world, Calm(), is_eager=False)
+
+    process.turn()
+
+    shift_ms, grace_ms = world.settings.shift_ms, world.settings.grace_ms
+    due_ms = aligned(world.now_ms, shift_ms) + shift_ms + grace_ms
+    told = read(world.store, report_key("orders", 0), Report)
+    assert told is not None
+    assert (told.value.doing, told.value.due_ms) == ("idle", due_ms)
+
+    world.ambient.pass_ms(REPORT_MS)
+    process.held.is_draining = True
+    process.turn()
+
+    told = read(world.store, report_key("orders", 0), Report)
+    assert told is not None
+    assert told.value.due_ms is None  # nobody makes it any more
+
+
 def test_who_leaves_tells_what_waits_now_and_not_what_waited_before() -> None:
     world = world_of()
     world.drop("lane-0", world.now_ms)
@@ -295,6 +317,25 @@ def test_a_paused_stream_finishes_its_journal_and_starts_nothing() -> None:
     world.ambient.pass_ms(LOOK_MS)
     process.until(world.is_landed)
     assert world.estuary.faults() == []
+
+
+def test_a_stream_that_is_paused_while_a_round_is_under_way_finishes_that_and_starts_no_other() -> (
+    None
+):
+    world = world_of(replace(settings_of(), round_bytes=100))  # one file a round
+    for _ in range(3):
+        world.drop("lane-0", world.now_ms)
+    key, pause = stream_key(world.settings.name), Pause("maintenance", "ann", 0)
+
+    def look(call: Call) -> None:
+        if call.protocol == "Engine":
+            change(world.store, key, StreamDocument, lambda found: replace(found, paused=pause))
+
+    process = Process(world, Watching(look))
+    for _ in range(20):
+        process.turn()
+    assert world.checkpoint().positions == {"lane-0": "1"}
+    assert (world.checkpoint().journal, process.mill.jobs) == (None, 1)
 
 
 def test_who_is_draining_finishes_what_waits_in_one_more_round_and_starts_no_other(

@@ -9,6 +9,7 @@ import pytest
 from headgate.commits.certificate import FLAG
 from headgate.commits.merges import MERGES, merge_path, read_merge
 from headgate.commits.roots import Merging, RootDocument, RootJournal
+from headgate.engine.merger import Merged, MergeJob
 from headgate.errors import Corrupt, Halted
 from headgate.lake.ledger import LEDGER, Ledger, Line, decoded
 from headgate.lake.memory import MemoryLake
@@ -317,6 +318,39 @@ def test_another_file_under_the_name_of_a_small_one_is_left_alone() -> None:
     world.lake.put(path, b"another")
     carry_out_merge(world.lake, journal)
     assert world.data()[path] == b"another"
+
+
+@pytest.mark.parametrize("when", ["before it is read", "while it is read"])
+def test_inv6_a_small_file_that_somebody_changed_gets_no_new_checksum(when: str) -> None:
+    """Else the merged file would vouch for what nobody landed."""
+    lake = MemoryLake()
+    files = []
+    for number in range(2):
+        path = file(number, 2, suffix="json").published
+        lake.put(path, b"%d\n" % number)
+        facts = lake.facts(path)
+        assert facts is not None
+        files.append(replace(file(number, 2, suffix="json"), checksum=facts.checksum))
+
+    class Meddled(Blend):
+        def merge(self, job: MergeJob) -> tuple[Merged, ...]:
+            found = super().merge(job)
+            put(files[1].published, b"x\n")
+            return found
+
+    def put(path: str, content: bytes) -> None:
+        facts = lake.facts(path)
+        assert facts is not None
+        lake.remove(path, facts)
+        lake.put(path, content)
+
+    if when == "before it is read":
+        put(files[1].published, b"x\n")
+    merger = Blend(lake) if when == "before it is read" else Meddled(lake)
+    wanted = Wanted("orders", OF, groups_of(files, 100))
+    attempt = Attempt("_headgate/staging/_ready/x/1-a", 1, "node", 0)
+    with pytest.raises(Corrupt, match="is not what its commit record says"):
+        prepare(lake, merger, wanted, attempt)
 
 
 def test_a_merge_record_that_was_changed_removes_nothing() -> None:

@@ -14,7 +14,7 @@ from headgate.commits.certificate import FLAG
 from headgate.commits.record import record_path
 from headgate.commits.roots import RootDocument, Seat, root_key
 from headgate.errors import Fenced, Unavailable
-from headgate.lake.ledger import Ledger
+from headgate.lake.ledger import Ledger, read_ledger
 from headgate.lake.paths import STAGING
 from headgate.periods import HOUR_MS, FolderTemplate
 from headgate.ready.archive import archive_path
@@ -394,6 +394,33 @@ def test_a_withdrawn_hour_of_a_stream_that_this_node_does_not_know_is_told() -> 
     assert (world.root().reopened, world.root().troubles) == ({}, {})
 
 
+@pytest.mark.parametrize("content", [b"?", None])
+def test_inv6_a_withdrawn_hour_whose_file_was_changed_is_not_vouched_for_again(
+    content: bytes | None,
+) -> None:
+    world = world_of()
+    world.reach("orders", hour(14))
+    run(world)
+    (path,) = [file.path for file in world.certificate("orders", hour(13)).files]
+    hold(world, "orders", 13)
+    wish_withdrawn(world, "orders", 13)
+    run(world)
+    raw = world.lake.files()[path]
+    delete(world, path)
+    if content is not None:
+        world.lake.put(path, content)
+    let_go(world, "orders", 13)
+    run(world)
+    (place,) = [one for one in world.root().reopened if "/" in one]
+    assert path in world.root().troubles[place]
+    assert hours_of(world) == []
+
+    world.lake.put(path, raw)
+    run(world)
+    assert (world.root().reopened, world.root().troubles) == ({}, {})
+    assert world.certificate("orders", hour(13)).generation == 2
+
+
 def test_inv3_an_older_holder_stops() -> None:
     world = world_of()
     old = Process(world)
@@ -476,6 +503,45 @@ def test_a_certificate_that_nobody_here_froze_stops_only_its_stream() -> None:
     assert world.lake.files()[archived] == b"{}"
 
 
+def test_kf14_hours_before_one_in_trouble_get_their_flags() -> None:
+    """A stream that catches up closes many hours at once: one of them must not hold the rest."""
+    world = world_of()
+    world.land("orders", hour(16))
+    lost = record_path("orders", 0, 2)
+    raw = world.lake.files()[lost]
+    delete(world, lost)
+    world.reach("orders", hour(18))
+    run(world)
+    assert hours_of(world) == [f"2027-01-15/{one}" for one in (13, 14, 15)]
+    assert lost in world.root().troubles["orders"]
+
+    world.lake.put(lost, raw)
+    run(world)
+    assert hours_of(world) == [f"2027-01-15/{one}" for one in range(13, 18)]
+    assert world.root().troubles == {}
+
+
+def test_inv6_a_withdrawn_hour_over_all_streams_comes_back_beside_one_in_trouble() -> None:
+    world = world_of()
+    world.reach("orders", hour(15))
+    run(world)
+    strange = f"2027-01-15/15/{FLAG}"
+    world.lake.put(strange, b"?")
+    world.reach("orders", hour(17))
+    run(world)
+    wish_withdrawn(world, "orders", 13)
+    run(world)
+    assert f"2027-01-15/13/{FLAG}" in world.flags()
+    assert world.root().reopened == {}
+    assert strange in world.root().troubles["/hour"]
+    assert world.root().hours_ms == hour(15).start_ms
+
+    delete(world, strange)
+    run(world)
+    assert world.root().hours_ms == hour(17).start_ms
+    assert (world.root().troubles, world.faults()) == ({}, [])
+
+
 def test_a_root_is_one_task_that_is_never_done() -> None:
     world = world_of()
     feed = RootFeed(world.settings)
@@ -486,3 +552,40 @@ def test_a_root_is_one_task_that_is_never_done() -> None:
     assert isinstance(kind.start(process.held), RootWork)
     assert kind.name == feed.name
     assert kind.release_command("ready:x/0") == 'headgate task release ready:x/0 --reason "…"'
+
+
+def test_the_ledger_tells_flags_of_streams_and_those_above_them_apart() -> None:
+    world = world_of("orders", "clicks")
+    for stream in ("orders", "clicks"):
+        world.reach(stream, hour(15))
+    run(world)
+
+    found = [x.words for x in read_ledger(world.lake, 0, 2**45) if x.what == "flags.raised"]
+
+    assert found[:2] == [
+        "of orders: 2027-01-15T13, 2027-01-15T14; of clicks: 2027-01-15T13, 2027-01-15T14",
+        "over all streams: 2027-01-15T13, 2027-01-15T14",
+    ]
+
+
+def test_the_ledger_names_many_hours_by_the_first_and_the_last() -> None:
+    world = world_of()
+    world.reach("orders", hour(19))
+    run(world)
+
+    first, *_ = [x.words for x in read_ledger(world.lake, 0, 2**45) if x.what == "flags.raised"]
+
+    assert first == "of orders: 2027-01-15T13 to 2027-01-15T18, 6 hours"
+
+
+def test_the_ledger_says_that_a_flag_was_raised_again() -> None:
+    world = world_of()
+    world.reach("orders", hour(14))
+    run(world)
+    delete(world, f"2027-01-15/13/orders/{FLAG}")
+    wish_repaired(world, 13, 13)
+    run(world)
+
+    *_, last = [x.words for x in read_ledger(world.lake, 0, 2**45) if x.what == "flags.raised"]
+
+    assert last == "again, of 2027-01-15T13"

@@ -12,7 +12,15 @@ from headgate.cluster.roster import ROSTER, Entry, Roster
 from headgate.cluster.session import session_key
 from headgate.cluster.tasks import Task, Trouble, new_task, task_key
 from headgate.errors import Unavailable
-from headgate.status import ClusterStatus, TaskStatus, as_json, exit_code, read_status, shown_ms
+from headgate.status import (
+    ClusterStatus,
+    TaskStatus,
+    as_json,
+    exit_code,
+    read_status,
+    resting,
+    shown_ms,
+)
 from headgate.store import Document, DocumentStore, Page
 from headgate.store.codec import body_of
 from headgate.store.memory import MemoryStore, Shelf
@@ -338,3 +346,44 @@ def test_json_has_the_command_that_releases(world: World) -> None:
 )
 def test_a_duration_for_people(ms: int, words: str) -> None:
     assert shown_ms(ms) == words
+
+
+@pytest.mark.parametrize(("after_ms", "is_silent"), [(11_900, False), (12_100, True)])
+def test_a_node_that_missed_a_renewal_seems_to_be_gone_long_before_it_is_overdue(
+    world: World, after_ms: int, is_silent: bool
+) -> None:
+    world.joins("a")
+    world.leads("a")
+    world.has_task(1, holder="a", epoch=2)
+    world.hands.ms += after_ms
+
+    status = world.status()
+    (member,) = status.members
+
+    assert (member.is_silent, one(status).is_silent) == (is_silent, is_silent)
+    assert not member.is_overdue
+    assert one(status).left_ms == member.left_ms
+    assert bool(status.warnings) is is_silent
+    if is_silent:
+        assert status.warnings[0].startswith(
+            "node node-a, number 1, seems to be gone: nothing was heard of it for 12.1 s; its "
+            "session ends in about 17.9 s"
+        )
+
+
+def test_a_fleet_at_rest_without_a_node_is_healthy_and_no_task_waits(world: World) -> None:
+    world.has_task(1)
+
+    status = resting(world.status())
+
+    assert (status.is_at_rest, status.is_healthy, exit_code(status)) == (True, True, 0)
+    assert status.warnings == ()
+
+
+def test_at_rest_what_was_set_aside_still_needs_a_person(world: World) -> None:
+    world.has_task(1, set_aside=Trouble("it is broken", "node-a", NOW - 1_000))
+
+    status = resting(world.status())
+
+    assert exit_code(status) == 1
+    assert status.warnings == ("1 task was set aside (f/1): a person must look",)

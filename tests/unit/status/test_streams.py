@@ -117,7 +117,8 @@ def test_a_stream_that_runs_says_how_far_it_is(world: World) -> None:
     assert lag is not None
     assert (lag.files, lag.size_bytes, lag.oldest_ms, lag.is_now) == (3, 900, 20_000, True)
     assert (found.commits, found.rows, found.hours) == (7, 500, 2)
-    assert (found.late, found.dead, found.gaps) == (6, 4, 2)
+    assert (found.landed, found.late, found.dead, found.gaps) == (490, 6, 4, 2)
+    assert as_json(found, str)["landed"] == 490
     assert found.watermark_ms == world.now_ms - 60_000
     assert found.committed_ms == world.now_ms - 5_000
     assert (found.shards[0].condition, found.shards[0].node) == ("in progress", "node-a")
@@ -382,3 +383,64 @@ def test_a_merge_that_is_under_way_is_nothing_that_stands_still(world: World) ->
     world.put(root_key(root_name(settings_of().folder)), RootDocument(merging=merging))
 
     assert world.orders().standing == ()
+
+
+# ── a holder that was killed ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_shard_whose_node_seems_to_be_gone_says_when_it_is_free_and_what_to_do(
+    world: World,
+) -> None:
+    world.runs()
+    world.has_checkpoint()
+    world.has_report(waiting_files=3)
+    world.ambient.pass_ms(14_000)
+
+    (shard,) = world.orders().shards
+    found = world.standing()
+
+    assert (shard.is_silent, shard.node, shard.doing) == (True, "node-a", "")
+    assert shard.free_ms == pytest.approx(world.now_ms + 30_000, abs=50)
+    assert shard.lag is not None
+    assert not shard.lag.is_now
+    assert (found.kind, found.subject, found.is_for_a_person) == ("node silent", "orders/0", False)
+    assert found.words.startswith("node node-a, which held it, seems to be gone")
+    assert found.meaning.startswith("its session ends in about 1")
+    assert "any node that runs takes it over" in found.meaning
+    assert found.advice == Advice("run")
+
+
+def test_a_shard_whose_node_seems_to_be_gone_needs_nobody_while_another_can_take_it(
+    world: World,
+) -> None:
+    world.runs()
+    world.has_checkpoint()
+    world.ambient.pass_ms(14_000)
+    world.joins("b", kind_name("orders"))
+
+    found = world.standing()
+
+    assert (found.kind, found.advice) == ("node silent", None)
+    assert "then another node takes the shard over" in found.meaning
+
+
+# ── the next commit ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stream_says_when_its_next_commit_is_due(world: World) -> None:
+    world.runs()
+    world.has_checkpoint()
+    world.has_report(due_ms=world.now_ms + 90_000)
+
+    found = world.orders()
+
+    assert (found.due_ms, found.shards[0].due_ms) == (world.now_ms + 90_000, found.due_ms)
+    assert as_json(found, str)["due_ms"] == found.due_ms
+
+
+def test_nobody_promises_a_commit_for_a_node_that_is_not_there(world: World) -> None:
+    world.has_task()
+    world.has_checkpoint()
+    world.has_report(due_ms=world.now_ms + 90_000)
+
+    assert world.orders().due_ms is None

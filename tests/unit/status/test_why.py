@@ -15,7 +15,7 @@ from headgate.landing import StreamSettings
 from headgate.periods import HOUR_MS, FolderTemplate, Period
 from headgate.ready.evidence import Evidence
 from headgate.sources import FilesSettings
-from headgate.status.still import Advice, Standing
+from headgate.status.still import SILENT, Advice, Standing
 from headgate.status.streams import ShardStatus, StreamStatus
 from headgate.status.why import Why, as_json, explained, first_open, read_why
 from headgate.store.changes import change, read
@@ -36,7 +36,7 @@ def hour(number: int) -> Period:
 
 def shard(number: int, node: str | None = "node-a") -> ShardStatus:
     doing = "waiting" if node else ""
-    counts = (None, None, 0, 0, 0, 0, 0, 0)
+    counts = (None, None, 0, 0, 0, 0, 0, 0, 0)
     return ShardStatus(
         f"orders/{number}", "orders", number, "in progress", node, doing, *counts, 77, None, ()
     )
@@ -344,3 +344,30 @@ def test_a_first_hour_that_is_set_is_told_before_anything_was_read() -> None:
     settings = replace(SETTINGS, first_hour_ms=hour(2).start_ms)
     found = why(None, Evidence(None, ()), RootDocument(), settings=settings)
     assert found.words == f"no node has looked at it yet: its first hour is to be {hour(2)}"
+
+
+def test_a_node_that_seems_to_be_gone_is_not_named_as_if_it_held_the_work() -> None:
+    gone = replace(shard(0), is_silent=True, doing="", free_ms=NOW_MS + 9_000)
+    words, meaning = "node node-a, which held it, seems to be gone", "its session ends in 9 s"
+    still = Standing(SILENT, "orders/0", words, meaning, Advice("run"), is_for_a_person=False)
+    known = StreamStatus("orders", True, "", FIRST.start_ms, (gone,), (still,))
+
+    found = explained(
+        SETTINGS, known, evidence(1), root(3), hour(3), NOW_MS, is_held=False, is_gone=False
+    )
+
+    (reason,) = found.reasons
+    assert (reason.node, reason.doing, reason.free_ms) == (None, "", NOW_MS + 9_000)
+    assert found.words == f"it waits for a source partition; {words} ({meaning})"
+    assert found.advice == Advice("run")
+
+
+def test_a_waiting_hour_says_when_the_next_commit_is_due() -> None:
+    due = replace(shard(0), due_ms=NOW_MS + 90_000)
+    known = StreamStatus("orders", True, "", FIRST.start_ms, (due,), ())
+
+    found = explained(
+        SETTINGS, known, evidence(1), root(3), hour(3), NOW_MS, is_held=False, is_gone=False
+    )
+
+    assert [one.due_ms for one in found.reasons] == [NOW_MS + 90_000]

@@ -149,7 +149,11 @@ public final class QuickJson implements UDF3<byte[], byte[], Boolean, String> {
                 }
                 isWhole &= one != '.';
             }
-            int size = to - (record[from] == '-' ? from + 1 : from);
+            boolean isNegative = record[from] == '-';
+            int size = to - (isNegative ? from + 1 : from);
+            if (isNegative && isWhole && record[from + 1] == '0') {
+                return false; // a full parse knows no zero below zero
+            }
             return isWhole ? size <= WHOLE_MAX : isNumber && size <= FRACTION_MAX;
         }
 

@@ -3,6 +3,7 @@
     client     the door to the client library
     document   which life of a topic is read, and which gaps a person accepted
     planning   how much of each source partition is read next: pure
+    templates  streams that come into being with their topics
     holes      offsets without a record: of transactions and of compaction
     source     the source itself
     spark      ranges of offsets as rows
@@ -70,6 +71,9 @@ class Shown:
 
 class Cluster(Protocol):
     """What is asked of a Kafka cluster; nothing is ever changed there. From any thread."""
+
+    def names(self) -> list[str]:
+        """Of all topics that may be seen. Raises Unavailable."""
 
     def topics(self, names: Collection[str]) -> Mapping[str, Topic]:
         """Raises Unavailable: nobody answers."""

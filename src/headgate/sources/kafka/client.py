@@ -53,8 +53,8 @@ _ISOLATION: Final = {
 log = logging.getLogger(__name__)
 
 Key = TypeVar("Key")
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call] # it has no types
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call] # it has no types
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
 
 
 class KafkaCluster:
@@ -84,6 +84,12 @@ class KafkaCluster:
                 f"the Kafka client refuses its options: {_words(error)}; next: correct "
                 "source.options in the settings"
             ) from error
+
+    def names(self) -> list[str]:
+        try:
+            return list(self._admin.list_topics(timeout=_s(CALL_MS)).topics)
+        except KafkaException as error:
+            raise self._unavailable("topics cannot be asked for", error) from error
 
     def topics(self, names: Collection[str]) -> Mapping[str, Topic]:
         asked = self._admin.describe_topics(TopicCollection([*names]), request_timeout=_s(CALL_MS))

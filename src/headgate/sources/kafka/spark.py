@@ -40,7 +40,7 @@ class KafkaReader:
         rows = read.options(**ranges_of([span for _, span in spans])).option(
             "includeHeaders", str("headers" in job.shape.extras).lower()
         )
-        return _told(session, rows.load(), job, spans)
+        return told(session, rows.load(), job, spans)
 
 
 def ranges_of(spans: Sequence[InputSpan]) -> dict[str, str]:
@@ -64,7 +64,7 @@ def ranges_of(spans: Sequence[InputSpan]) -> dict[str, str]:
     }
 
 
-def _told(session: SparkSession, rows: DataFrame, job: Job, spans: Planned) -> DataFrame:
+def told(session: SparkSession, rows: DataFrame, job: Job, spans: Planned) -> DataFrame:
     """Each row with what is known of its span."""
     facts = [
         {

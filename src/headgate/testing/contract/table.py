@@ -226,11 +226,14 @@ class TableContract:
                 return
         pytest.fail("it makes no end of effects")
 
-    def test_t6_nobody_sweeps_what_a_later_holder_prepares(self, harness: TableHarness) -> None:
+    @pytest.mark.parametrize("epoch", [1, 2])
+    def test_t6_nobody_sweeps_what_this_or_a_later_holder_prepares(
+        self, harness: TableHarness, epoch: int
+    ) -> None:
         for swept_at in range(1, EFFECTS_MAX):
             identity = Identity(f"2026-11-01T{swept_at:02}", swept_at)
             base = harness.open(2).look("", identity.batch).base
-            check = at_effect(swept_at, harness.open(1).sweep)
+            check = at_effect(swept_at, harness.open(epoch).sweep)
             harness.open(2, check).apply(harness.batch(identity.batch, "a"), identity, base)
             assert len(harness.rows()) == swept_at
             if check.left > 0:

@@ -138,8 +138,8 @@ function streamRow(stream) {
   if (stream.paused) title.append(made("span", { class: "tag halting", title: printable(stream.paused) }, "paused"));
   const next = why === null || why.hour === null ? "–" : why.hour.replace("T", " ");
   return [title, why === null ? "–" : utc(why.ready_ms), next,
-    why === null ? "–" : tag(stateOfNext(stream)), whyOf(why), waits, utc(stream.watermark_ms),
-    count(stream.rows), count(stream.late), count(stream.dead)];
+    why === null ? "–" : tag(stateOfNext(stream)), whyOf(why), waits, utc(stream.watermark_ms), utc(stream.due_ms),
+    count(stream.landed), count(stream.late), count(stream.dead)];
 }
 // The map knows when waiting takes longer than lateness explains.
 function stateOfNext(stream) {
@@ -191,8 +191,8 @@ function draw(state) {
       : made("p", { class: "empty" }, "There is no stream in the settings."));
   }
   byId("streams").replaceChildren(tableOf([["stream", ""], ["ready up to", "moment"],
-    ["next hour", "moment"], ["state", ""], ["why", "wide"], ["waiting", "moment"], ["watermark", "moment"],
-    ["rows", "number"], ["late", "number"], ["dead", "number"]],
+    ["next hour", "moment"], ["state", ""], ["why", "wide"], ["waiting", "moment"], ["watermark", "moment"], ["next commit by", "moment"],
+    ["landed", "number"], ["late", "number"], ["dead", "number"]],
     state.streams.map(streamRow), "There is no stream in the settings."));
   byId("standing").replaceChildren(...state.standing.map(stillOf));
   byId("tables").replaceChildren(tableOf([["table", ""], ["state", ""], ["applied up to", "moment"],

@@ -1,0 +1,347 @@
+"""Landing a topic: 5 M JSON records of about 90 B in 4 partitions over 3 hours, to hourly zstd
+Parquet.
+
+Three ways in one run, on one warm session and a broker on the same machine: Structured Streaming
+with `get_json_object` and a fresh checkpoint, a bare Spark batch job with our event-time
+expression, and Headgate from a topic that nobody has looked at yet to the fact: its ends are asked
+for, it is read in one round, staged, counted again, confirmed, reconciled, journaled, published and
+made to last; on a file store and a local lake, as a node does it.
+
+    python -m benchmarks.land_kafka          the three ways, and what of a round is its commit
+    python -m benchmarks.land_kafka memory   a node's, against four times the records, and against
+                                             500 hours instead of 3
+"""
+
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from benchmarks.held import Held
+from benchmarks.report import Number, publish
+from benchmarks.resources import peak_while_idle_comes
+from headgate import open_store
+from headgate.ambient import SystemAmbient
+from headgate.app.equipment import landing_equipment, opened_landing
+from headgate.commits.checkpoint import Checkpoint, checkpoint_key
+from headgate.engine import Engine, EventTime, Job, Shape, SparkSettings, Staged, verdict
+from headgate.engine.gateway.spark import start
+from headgate.engine.quick.spark import is_installed
+from headgate.lake import LakeSettings
+from headgate.landing import StreamSettings
+from headgate.periods import DEFAULT_FOLDER, FolderTemplate
+from headgate.settings import Settings
+from headgate.sources import KafkaSettings
+from headgate.store import DocumentStore
+from headgate.store.changes import read
+from tests.servers.kafka import KafkaBroker
+from tests.servers.toxiproxy import Toxiproxy
+
+RECORDS = 5_000_000
+RECORDS_SHORT = 1_000_000  # of the round whose commit is measured
+RECORDS_MANY = 20_000_000
+PARTITIONS = 4
+HOURS = 3
+HOURS_MANY = 500
+ROUNDS = 3
+WARM_UPS = 3  # rounds: a node works for days, and Java is at its best after some tens of seconds
+FIRST_MS = 1_793_538_000_000  # 2026-11-01T13:00 in UTC
+HOUR_MS = 3_600_000
+ROUND_BYTES = 2_000_000_000
+PER_TASK = 250_000  # records that one task produces
+
+SHAPE = Shape(
+    "orders", "kafka", "json", (), EventTime("json", "$.at"), "parquet", 16_000_000, 300_000
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    brokers: str
+    name: str
+    records: int
+
+
+@dataclass(slots=True)
+class Watched:
+    """An engine, and when it was done."""
+
+    engine: Engine
+    staged_s: float = 0.0
+
+    def stage(self, job: Job) -> Staged:
+        staged = self.engine.stage(job)
+        self.staged_s = time.perf_counter()
+        return staged
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+def produce(session: SparkSession, topic: Topic, hours: int = HOURS) -> None:
+    """Orders whose event times are spread over the hours in every partition."""
+    admin = AdminClient({"bootstrap.servers": topic.brokers})
+    for made in admin.create_topics([NewTopic(topic.name, PARTITIONS, 1)]).values():
+        made.result()
+    n = fn.col("id")
+    line = fn.format_string(
+        '{"order":%d,"at":%d,"customer":"c%06d","item":"%s","price":%d.%02d}',
+        n,
+        fn.lit(FIRST_MS) + fn.pmod(n * 7919, fn.lit(hours * HOUR_MS)),
+        fn.pmod(n * 31, fn.lit(100_000)),
+        fn.substring(fn.md5(n.cast("string")), 1, 4),
+        fn.pmod(n * 17, fn.lit(900)),
+        fn.pmod(n * 13, fn.lit(100)),
+    )
+    lane = fn.pmod(n, fn.lit(PARTITIONS)).cast("int")
+    rows = session.range(0, topic.records, 1, max(1, topic.records // PER_TASK)).select(
+        line.alias("value"), lane.alias("partition")
+    )
+    to = rows.write.format("kafka").mode("append").option("topic", topic.name)
+    to = to.option("kafka.bootstrap.servers", topic.brokers).option("kafka.batch.size", "1000000")
+    to.option("kafka.linger.ms", "100").option("kafka.compression.type", "lz4").save()
+
+
+def streaming(session: SparkSession, topic: Topic, place: Path) -> None:
+    """What one would write without Headgate."""
+    read_from = session.readStream.format("kafka").option("kafka.bootstrap.servers", topic.brokers)
+    rows = read_from.option("subscribe", topic.name).option("startingOffsets", "earliest").load()
+    lines = rows.select(fn.col("value").cast("string").alias("value"))
+    at = fn.get_json_object("value", "$.at").cast("bigint")
+    write_to = _by_hour(lines.withColumn("at", at)).writeStream.partitionBy("hour")
+    query = (
+        write_to.format("parquet")
+        .option("compression", "zstd")
+        .option("path", f"{place}/lake")
+        .option("checkpointLocation", f"{place}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def quick(session: SparkSession, topic: Topic, place: Path) -> None:
+    """No more than a batch job from first to last offset, with our event-time expression."""
+    lanes = range(PARTITIONS)
+    read_from = session.read.format("kafka").option("kafka.bootstrap.servers", topic.brokers)
+    ends = {str(lane): topic.records // PARTITIONS for lane in lanes}
+    rows = (
+        read_from.option("assign", json.dumps({topic.name: [*lanes]}))
+        .option("startingOffsets", json.dumps({topic.name: {str(lane): 0 for lane in lanes}}))
+        .option("endingOffsets", json.dumps({topic.name: ends}))
+        .load()
+    )
+    frame = rows.select(fn.col("value").cast("string").alias("raw"))
+    for column, expression in verdict.quickly(SHAPE, by_function=True):
+        frame = frame.withColumn(column, fn.expr(expression))
+    at = "CASE WHEN quick <> '' THEN quick ELSE get_json_object(raw, '$.at') END"
+    lines = frame.select(fn.col("raw").alias("value"), fn.expr(at).cast("bigint").alias("at"))
+    by_hour = _by_hour(lines).write.partitionBy("hour")
+    by_hour.option("compression", "zstd").parquet(f"{place}/lake")
+
+
+def _by_hour(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("hour", fn.expr(f"CAST(at DIV {HOUR_MS} AS STRING)"))
+
+
+@contextmanager
+def ready_to_land(topic: Topic, place: Path) -> Iterator[tuple[Callable[[], None], Watched]]:
+    """Headgate with a state and a lake of its own, on the session that is there."""
+    stream = StreamSettings(
+        "orders", KafkaSettings(topic.brokers, (topic.name,)), SHAPE.event_time,
+        FolderTemplate.parse(DEFAULT_FOLDER), round_bytes=ROUND_BYTES,
+    )  # fmt: skip
+    lake, ambient = LakeSettings(str(place / "lake")), SystemAmbient()
+    settings = Settings(f"file:{place}/state", lake, streams={"orders": stream})
+    with (
+        opened_landing(settings, ambient) as landing,
+        closing(open_store(settings.store, ambient=ambient)) as store,
+    ):
+        engine = Watched(landing.engine)
+        watched = replace(landing, engine=engine)
+        equip = landing_equipment(settings, watched, "bench", kinds={}, eager_since_ms=0)
+        equipment = equip(store, ambient)
+        (kind, *_), jobs = equipment.kinds, equipment.loops["jobs"]  # the first is the stream
+        work = kind.start(Held())
+
+        def act() -> None:
+            while (rows := rows_in_fact(store)) == 0:
+                work.tick()
+                next_ms = jobs.tick()
+                ambient.sleep_ms(max(0, min(next_ms - ambient.monotonic_ms(), 50)))
+            assert rows == topic.records, f"{rows} rows in the first commit"
+
+        yield act, engine
+
+
+@contextmanager
+def landing_by_us(topic: Topic, place: Path) -> Iterator[Callable[[], None]]:
+    with ready_to_land(topic, place) as (act, _):
+        yield act
+
+
+def rows_in_fact(store: DocumentStore) -> int:
+    found = read(store, checkpoint_key("orders", 0), Checkpoint)
+    return 0 if found is None else found.value.counts.get("data", 0)
+
+
+def measured(session: SparkSession, topic: Topic, place: Path) -> dict[str, list[float]]:
+    """Seconds of each way, which take turns."""
+    ways: dict[str, Callable[[Path], AbstractContextManager[Callable[[], None]]]] = {
+        "streaming": lambda own: nullcontext(lambda: streaming(session, topic, own)),
+        "quick": lambda own: nullcontext(lambda: quick(session, topic, own)),
+        "ours": lambda own: landing_by_us(topic, own),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for n in range(WARM_UPS + ROUNDS):
+        for name, way in ways.items():
+            own = place / f"{name}-{n}"
+            own.mkdir()
+            with way(own) as act:
+                started = time.perf_counter()
+                act()
+                seconds = time.perf_counter() - started
+            check(own / "lake", topic)
+            if n >= WARM_UPS:
+                times[name].append(seconds)
+            print(f"{name} {seconds:.1f} s", file=sys.stderr)
+            shutil.rmtree(own)
+    return times
+
+
+def check(lake: Path, topic: Topic) -> None:
+    """Every way must have landed all of it."""
+    found = [path for path in lake.rglob("*.parquet") if "_headgate" not in path.parts]
+    rows = sum(pq.read_metadata(path).num_rows for path in found)
+    assert rows == topic.records, f"{rows} rows in {len(found)} files of {lake}"
+
+
+def commits(topic: Topic, place: Path) -> list[tuple[float, float]]:
+    """Seconds of a round, and of them those from staged to fact: it is confirmed, reconciled,
+    journaled, published and made to last."""
+    found = list[tuple[float, float]]()
+    for n in range(ROUNDS):
+        own = place / f"short-{n}"
+        own.mkdir()
+        with ready_to_land(topic, own) as (act, engine):
+            started = time.perf_counter()
+            act()
+            ended = time.perf_counter()
+        found.append((ended - started, ended - engine.staged_s))
+        print(f"commit {found[-1][1]:.2f} of {found[-1][0]:.2f} s", file=sys.stderr)
+        shutil.rmtree(own)
+    return found
+
+
+@contextmanager
+def produced(*wanted: tuple[str, int, int]) -> Iterator[tuple[SparkSession, list[Topic]]]:
+    """A session, and topics by name, records and hours on a broker of their own."""
+    with Toxiproxy() as network, KafkaBroker(network) as broker:
+        session, _ = start(SparkSettings(needs=("kafka",)))
+        topics = [Topic(broker.address, name, records) for name, records, _ in wanted]
+        for topic, (*_, hours) in zip(topics, wanted, strict=True):
+            produce(session, topic, hours)
+        yield session, topics
+        session.stop()
+
+
+def land() -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder,
+        produced(("orders", RECORDS, HOURS), ("short", RECORDS_SHORT, HOURS)) as (session, topics),
+    ):
+        if not is_installed(session, is_remote=False):
+            raise SystemExit("this Spark does not take our function")
+        whole, short = topics
+        times = measured(session, whole, Path(folder))
+        rounds = commits(short, Path(folder))
+    took = {name: statistics.median(all_s) for name, all_s in times.items()}
+    detail = {f"{name}_s": value for name, value in took.items()}
+    rate = RECORDS / took["ours"]
+    round_s, commit_s = sorted(rounds, key=lambda one: one[1] / one[0])[ROUNDS // 2]
+    publish(
+        "land_kafka",
+        [
+            Number(
+                "land_kafka.commit", 100 * commit_s / round_s, "%", commit_s / round_s,
+                f"the whole round of {RECORDS_SHORT:,} records",
+                {"round_s": round_s, "commit_s": commit_s},
+            ),
+            Number(
+                "land_kafka.quick", rate, "records/s", took["quick"] / took["ours"],
+                "a bare Spark batch job with our event-time expression", detail,
+            ),
+            Number(
+                "land_kafka", rate, "records/s", took["streaming"] / took["ours"],
+                "Structured Streaming with get_json_object", detail,
+            ),
+        ],
+    )  # fmt: skip
+
+
+SETTINGS = """\
+store: file:./state
+lake: ./lake
+streams:
+  orders:
+    source: {{kind: kafka, brokers: "{brokers}", topics: [{topic}]}}
+    event_time: {{json: $.at, unit: ms}}
+    allowed_lateness: 30d  # every round has the same hours
+spark: {{conf: {{spark.driver.memory: 1g}}}}
+"""
+
+
+def memory() -> None:
+    """Of a node as a process of its own, as `benchmarks.resources` does it."""
+    with produced(
+        ("few", RECORDS, HOURS), ("many", RECORDS_MANY, HOURS), ("wide", RECORDS, HOURS_MANY)
+    ) as (session, topics):
+        session.stop()
+        few, many, wide = (peak_of(topic) for topic in topics)
+    detail = {
+        f"{what}_{name}": value
+        for name, peaks in (("few", few), ("many", many), ("wide", wide))
+        for what, value in peaks.items()
+    }
+    told = (("records", many, f"{RECORDS:,} records"), ("hours", wide, f"{HOURS} hours"))
+    publish(
+        "land_kafka",
+        [
+            Number(
+                f"land_kafka.{process}_by_{of}", peaks[f"{process}_mb"], "MB",
+                peaks[f"{process}_mb"] / few[f"{process}_mb"], against, detail,
+            )
+            for of, peaks, against in told
+            for process in ("java", "python")
+        ],
+    )  # fmt: skip
+
+
+def peak_of(topic: Topic) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as name:
+        folder = Path(name)
+        settings = SETTINGS.format(brokers=topic.brokers, topic=topic.name)
+        (folder / "headgate.yaml").write_text(settings)
+        peaks = peak_while_idle_comes(folder)
+        rows = sum(
+            json.loads(path.read_text())["counts"].get("data", 0)
+            for path in (folder / "lake/_headgate/commits").rglob("*.json")
+        )
+        assert rows == topic.records, (rows, topic.records)
+        print(f"{topic.name} {peaks}", file=sys.stderr)
+        return peaks
+
+
+if __name__ == "__main__":
+    {"land": land, "memory": memory}[(sys.argv[1:] or ["land"])[0]]()
