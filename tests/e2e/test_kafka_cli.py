@@ -250,7 +250,8 @@ def test_a_wrong_password_a_missing_topic_and_a_forbidden_one_are_told_apart(wor
     forbidden = world.run("doctor", "source", "sales")
     allow(world.broker, "reader", world.topic, (AclOperation.DESCRIBE,))
     described = world.run("doctor", "source", "sales")
-    allow(world.broker, "reader", world.topic, (AclOperation.READ,))
+    forbid(world.broker, "reader", world.topic)
+    allow(world.broker, "reader", world.topic)
     allowed = world.run("doctor", "source", "sales")
     world.topic, topic = "no-such-topic", world.topic
     world.write(world.broker.address, {})

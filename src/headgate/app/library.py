@@ -25,6 +25,7 @@ from headgate.app.flags import REPAIR_REASON, FlagActs
 from headgate.app.gaps import Accepted, GapActs, kafka_of
 from headgate.app.growth import Topics, TopicWatch, discover, grown, grown_from
 from headgate.app.hours import await_ready, filed_certificate, hour_of, why_not_ready
+from headgate.app.locating import FileOrigin, Located, Locating
 from headgate.app.nodes import Joined, Place, joined_node
 from headgate.app.preview import OpenSource, Preview, look_ahead, preview
 from headgate.app.progress import ShardProgress, progress_of
@@ -55,7 +56,7 @@ from headgate.settings.units import duration_ms
 from headgate.sources import KafkaSettings
 from headgate.sources.kafka import Cluster
 from headgate.status import read_status
-from headgate.status.streams import shards_of
+from headgate.status.streams import known_streams, shards_of
 from headgate.status.tables import TableStatus, read_tables
 from headgate.status.why import Why
 from headgate.store import DocumentStore, JsonObject
@@ -267,6 +268,22 @@ class App:
         with self._opened() as (store, lake):
             acts = GapActs(store, lake, Ledger(lake, WHERE, self._ambient), self._ambient)
             return acts.accept(own, what, cluster, Person(who or getpass.getuser(), reason))
+
+    def locate(self, stream: str, position: str) -> Located:
+        """Where a record of the source is in the lake: commit, files and row. `position`:
+        TOPIC/PARTITION/OFFSET, LANE/NUMBER, LANE/NUMBER:LINE, or the path of a file of the source.
+        Raises Invalid, Corrupt, Unavailable."""
+        with self._looked_at() as (store, lake):
+            streams = self.settings.streams
+            return Locating(store, lake, streams, self._ambient).locate(stream, position)
+
+    def origin(self, path: str) -> FileOrigin:
+        """Which commits a file of the lake is from, and what they read. Raises Invalid, Corrupt,
+        Unavailable."""
+        with self._looked_at() as (store, lake):
+            streams = self.settings.streams
+            known, _ = known_streams(store, streams)
+            return Locating(store, lake, streams, self._ambient).origin(path, known)
 
     def plan(self, stream: str) -> Preview:
         """What the next round would read, where it would write, and which hour comes next; nothing

@@ -34,6 +34,7 @@ from headgate.cli import (
     history,
     init,
     journal,
+    locate,
     logs,
     node,
     plan,
@@ -90,6 +91,7 @@ app.command("plan", rich_help_panel=EVERYDAY)(plan.plan)
 app.command("wait", rich_help_panel=EVERYDAY)(wait.wait)
 app.command("verify", rich_help_panel=EVERYDAY)(verify.verify)
 app.command("certificate", rich_help_panel=EVERYDAY)(certificate.certificate)
+app.command("locate", rich_help_panel=EVERYDAY)(locate.locate)
 app.command("audit", rich_help_panel=EVERYDAY)(audit.audit)
 app.command("history", rich_help_panel=EVERYDAY)(history.history)
 app.command("web", rich_help_panel=EVERYDAY)(web.web)

@@ -83,6 +83,8 @@ class Record:
     event_ms: tuple[Whole, Whole] | None = None  # the span that was seen, clamped to arrival
     replaces: Whole | None = None  # the number of a commit that was journaled and never finished
     columns: tuple[str, ...] = ()  # of its records, where a record alone does not say them: csv
+    positions: Mapping[str, str] = field(default_factory=dict)  # of all source partitions of its
+    # shard, after it: who looks for a commit need not read those between
     format: Literal[1] = 1
 
 

@@ -1,9 +1,10 @@
 """Footers: what a Parquet file says of itself at its end, and its rows. The door to pyarrow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.errors import Corrupt, Unavailable
@@ -54,3 +55,43 @@ def texts_of(file: str, column: str) -> Iterator[str]:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
     except pa.ArrowException as error:
         raise Corrupt(f"{file}: not a whole Parquet file ({error})") from error
+
+
+def places_of(file: str, struct: str, wanted: Mapping[str, str | int]) -> tuple[int, int | None]:
+    """How many rows have these values in a struct column, and where the first of them is. Row
+    groups whose smallest and largest say that they have none are not read, nor are other columns.
+    Raises Unavailable, Corrupt."""
+    count, first, before = 0, None, 0
+    try:
+        with pq.ParquetFile(file) as opened:
+            for group in range(opened.num_row_groups):
+                facts = opened.metadata.row_group(group)
+                if _may_have(facts, struct, wanted):
+                    table = opened.read_row_group(group, [f"{struct}.{name}" for name in wanted])
+                    column = table.column(struct).combine_chunks()
+                    is_it = None
+                    for name, value in wanted.items():
+                        same = pc.equal(pc.struct_field(column, name), value)
+                        is_it = same if is_it is None else pc.and_(is_it, same)
+                    rows = pc.indices_nonzero(pc.fill_null(is_it, False))
+                    if len(rows) and first is None:
+                        first = before + rows[0].as_py()
+                    count += len(rows)
+                before += facts.num_rows
+    except OSError as error:
+        raise Unavailable(f"{file}: cannot be read ({error})") from error
+    except (pa.ArrowException, KeyError) as error:
+        raise Corrupt(f"{file}: not a Parquet file of ours ({error})") from error
+    return count, first
+
+
+def _may_have(facts: Any, struct: str, wanted: Mapping[str, str | int]) -> bool:
+    for place in range(facts.num_columns):
+        column = facts.column(place)
+        value = wanted.get(column.path_in_schema.removeprefix(f"{struct}."))
+        told = column.statistics
+        if value is None or told is None or not told.has_min_max:
+            continue
+        if not told.min <= value <= told.max:
+            return False
+    return True

@@ -7,7 +7,7 @@ fact needs.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headgate.commits import Announced, StepKind
 from headgate.commits.checkpoint import ROWS, Journal
@@ -45,6 +45,7 @@ class Occasion:
     replaces: int | None = None
     discovered_ms: int = 0  # by the store's clock, before the source named its partitions
     closed_ms: int | None = None  # hours that end by then have their certificate
+    positions: Mapping[str, str] = field(default_factory=dict)  # of the shard, before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ def prepare(
         (min(earliest + latest), max(latest)) if latest else None,
         occasion.replaces,
         plan.columns if settings.source.format == "csv" else (),
+        {**occasion.positions, **{one: span.next for one, span in plan.ranges.items()}},
     )
     raw = to_bytes(record)
     facts = facts_of(raw)

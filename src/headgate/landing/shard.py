@@ -456,6 +456,7 @@ class ShardWork:
                 None if old is None else old.number,
                 round_.discovered_ms,
                 round_.stream.closed_ms,
+                round_.base.positions,
             ),
             plan,
             share.folder,

@@ -159,3 +159,8 @@ def test_own_steps_are_told_of_the_files_on_time_before_the_intent() -> None:
 def test_a_step_kind_that_nobody_registered_stops_the_commit_before_its_intent() -> None:
     with pytest.raises(Invalid, match="nobody registered a step kind 'bell'"):
         steps_of([staged()], {})
+
+
+def test_a_record_says_where_every_source_partition_of_its_shard_is_afterwards() -> None:
+    occasion = replace(OCCASION, positions={"a": "3", "b": "9"})
+    assert prepared([], [], occasion).record.positions == {"a": "5", "b": "9"}
