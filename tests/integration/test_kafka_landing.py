@@ -74,7 +74,7 @@ def reports_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """For answers that never come, and between two tries."""
-    monkeypatch.setattr(client, "CALL_MS", 2_000)
+    monkeypatch.setattr(client, "CALL_MS", 1_000)
     monkeypatch.setattr(shard_work, "STUMBLE_MS", 100)
     monkeypatch.setattr(worker, "AGAIN_MS", 100)
 
