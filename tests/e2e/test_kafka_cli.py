@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AclOperation
 
@@ -287,3 +288,47 @@ def test_the_next_round_is_told_and_nothing_is_written(world: World) -> None:
     }
     (read_next,) = round_["ranges"]
     assert (read_next["first"], read_next["next"], read_next["records"]) == ("", "10", 10)
+
+
+# ── all of it, with Spark ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_records_that_expired_are_a_gap_on_record_once_a_person_accepts_it(world: World) -> None:
+    """Landed, expired, set aside, accepted by the command that status names, landed again; and each
+    offset is found where it is."""
+    tree = json.loads((world.folder / "headgate.yaml").read_text("utf-8"))
+    tree["spark"] = {"master": "local[1]", "conf": {"spark.driver.memory": "512m"}}
+    (world.folder / "headgate.yaml").write_text(json.dumps(tree), "utf-8")
+    name = f"{world.topic}/0"
+    sampled = world.run("doctor", "source", "sales", "--spark")
+    landed = world.run("run", "--until", "idle")
+    more = [Sent(f'{{"at": {n}}}'.encode()) for n in range(10, 20)]
+    produce(world.broker, world.topic, more)
+    delete_records(world.broker, world.topic, 15)
+    halted = world.run("run", "--until", "idle")
+    accepted = world.run(*next_of(world.run("status", "sales").stdout, "gap accept"))
+    again = world.run("run", "--until", "idle")
+
+    assert sampled.returncode == 0, sampled.stdout + sampled.stderr
+    assert "becomes  on time, event time 1970-01-01T00:00:00Z" in sampled.stdout
+    assert landed.returncode == 0, landed.stderr
+    assert halted.returncode == 1
+    assert "offsets 10 to 14 expired before they were read" in halted.stderr
+    assert accepted.returncode == 0, accepted.stderr
+    assert again.returncode == 0, again.stderr
+    states = {}
+    for offset in (3, 9, 12, 17, 20):
+        found = world.run("locate", "sales", f"{name}/{offset}", "--json")
+        states[offset] = json.loads(found.stdout)
+    told = {offset: one["state"] for offset, one in states.items()}
+    assert told == {3: "landed", 9: "landed", 12: "gap", 17: "late", 20: "not read yet"}
+    assert "accepted by a person" in states[12]["words"]
+    (file,) = states[3]["files"]
+    rows = pq.read_table(world.folder / "lake" / file["path"]).to_pylist()
+    assert rows[file["row"]]["_headgate"]["number"] == 3
+    back = json.loads(world.run("locate", file["path"], "--json").stdout)
+    assert back["commits"][0]["commit"] == states[3]["commit"]
+    assert world.run("audit").returncode == 0

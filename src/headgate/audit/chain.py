@@ -36,6 +36,7 @@ class Chain:
         yield from ranges_join(self, record)
         yield from marks_go_on(self, record)
         self.positions |= {name: span.next for name, span in record.ranges.items()}
+        yield from positions_told(self, record)
         self.marks_ms |= {name: mark.after_ms for name, mark in record.watermarks.items()}
         self.counts.update(record.counts)
         self.rows += sum(file.rows for file in record.files)
@@ -63,6 +64,19 @@ def ranges_join(chain: Chain, record: Record) -> Iterator[Finding]:
                 f"commit {record.number} reads {partition} from {span.first!r} on, and the commits "
                 f"before it end at {known!r}",
                 "records between the two are not in the lake, or are there twice",
+            )
+
+
+def positions_told(chain: Chain, record: Record) -> Iterator[Finding]:
+    """After it. One that nobody wrote them into tells none."""
+    for partition, said in record.positions.items():
+        led = chain.positions.get(partition, said if chain.is_torn else "")
+        if said != led:
+            yield chain.broken(
+                f"{chain.name}/{record.number}",
+                f"commit {record.number} says that {partition} is at {said!r} after it, and its "
+                f"ranges and those before it lead to {led!r}",
+                "whoever looks for the commit that read a record looks on the wrong side",
             )
 
 

@@ -156,6 +156,16 @@ def test_planted_inv2_the_first_commit_does_not_begin_at_the_start() -> None:
     assert world.only_finding().subject == "orders/0/1"
 
 
+def test_planted_inv2_a_record_tells_other_positions_than_the_ranges_lead_to() -> None:
+    world = landed()
+    world.change_record(2, positions={LANE: "20", "quiet": ""})
+    assert world.audit().is_clean
+    world.change_record(2, positions={LANE: "19", "quiet": ""})
+    finding = world.only_finding()
+    assert (finding.invariant, finding.subject) == (2, "orders/0/2")
+    assert "is at '19' after it" in finding.words
+
+
 def test_planted_inv2_the_position_is_ahead_of_the_records() -> None:
     world = landed()
     world.change_checkpoint(positions={LANE: "40"})
