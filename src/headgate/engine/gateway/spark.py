@@ -63,6 +63,8 @@ _DEFAULTS: Final = {
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     # Counts are few rows; what is large is parted further as it goes.
     "spark.sql.shuffle.partitions": "16",
+    # Without kafka: by the older way each of its records becomes an object of Java twice.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
 }
 _DEFAULTS_AT_START: Final = {
     "spark.app.name": "headgate",
@@ -70,6 +72,13 @@ _DEFAULTS_AT_START: Final = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # No other job comes back to a Kafka consumer, nor to the records that it fetched last: for five
+    # minutes both would be kept, of every partition.
+    **{
+        f"spark.kafka.consumer.{cache}.{setting}": "15s"
+        for cache in ("cache", "fetchedData.cache")
+        for setting in ("timeout", "evictorThreadRunInterval")
+    },
 }
 _LEVEL: Final = "spark.log.level"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
