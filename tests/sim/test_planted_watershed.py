@@ -49,7 +49,7 @@ PLANTED: dict[str, tuple[Scenarios, str]] = {
     "flag at the hour's start": (weather(0), "the hour and its lateness are not over"),
     "an empty set of children counts as ready": (weather(0), "(invariant 7)"),
     "a partition without watermark does not block": (weather(7), "can promise no more"),
-    "closing written while a found partition has no watermark": (weather(23), "was made late"),
+    "closing written while a found partition has no watermark": (weather(331), "was made late"),
     "checkpoints not read again after closing": (slow_closing, "is not named"),
     "entry removed before the commit": (weather(0), "which is not done"),
     "not found counts as failed": (dead_while_rows_moved, "for nothing"),
