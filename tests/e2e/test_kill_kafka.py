@@ -165,7 +165,12 @@ def test_k19_a_node_that_is_stopped_in_a_commit_and_wakes_after_another_made_it_
     brigade.await_all()  # by the other one
     assert not any(brigade.holder_of(shard) == paused.name for shard in range(SHARDS))
     paused.wake()
-    brigade.until(lambda: bool(paused.read()) or paused.state == "running", "it is awake")
+
+    def is_back() -> bool:
+        paused.read()
+        return paused.state == "running"  # in a new session
+
+    brigade.until(is_back, "it has joined again")
     brigade.send(kafka)
     brigade.await_all()
     brigade.stop()

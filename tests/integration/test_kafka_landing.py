@@ -440,6 +440,7 @@ def test_records_that_expired_unread_are_a_gap_on_record_or_wait_for_a_person(
         (gap,) = [gap for record in yard.records(name) for gap in record.gaps]
         assert (gap.partition, gap.first, gap.next) == (f"{topic}/0", *span)
         assert f"out_of_range: {name}" in gap.reason
+        assert shards(app)[f"{name}/0"].checkpoint.counts["gaps"] == 1  # as status shows it
     assert {line.subject.split("/")[0] for line in yard.ledger("gap.found")} == {*wanted}
     certificate = app.certificate("earliest", str(Period.hour_of(whole_hour(1))))
     assert certificate is not None
