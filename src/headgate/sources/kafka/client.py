@@ -141,6 +141,8 @@ class KafkaCluster:
 
     def keeping(self, names: Collection[str]) -> Mapping[str, Keeping]:
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+        if not asked:  # which the client refuses
+            return {}
         futures = self._admin.describe_configs(asked, request_timeout=_s(CALL_MS))
         found = dict[str, Keeping]()
         for resource, future in futures.items():
