@@ -43,6 +43,7 @@ from headgate.landing import StreamSettings
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate
 from headgate.settings import Settings
 from headgate.sources import KafkaSettings
+from headgate.sources.kafka.options import for_spark
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 from tests.servers.kafka import KafkaBroker
@@ -59,6 +60,7 @@ WARM_UPS = 3  # rounds: a node works for days, and Java is at its best after som
 FIRST_MS = 1_793_538_000_000  # 2026-11-01T13:00 in UTC
 HOUR_MS = 3_600_000
 ROUND_BYTES = 2_000_000_000
+ISOLATION = "read_committed"
 PER_TASK = 250_000  # records that one task produces
 
 SHAPE = Shape(
@@ -132,9 +134,10 @@ def streaming(session: SparkSession, topic: Topic, place: Path) -> None:
 
 
 def quick(session: SparkSession, topic: Topic, place: Path) -> None:
-    """No more than a batch job from first to last offset, with our event-time expression."""
+    """No more than a batch job from first to last offset, read as we do, with our event-time
+    expression."""
     lanes = range(PARTITIONS)
-    read_from = session.read.format("kafka").option("kafka.bootstrap.servers", topic.brokers)
+    read_from = session.read.format("kafka").options(**for_spark(topic.brokers, {}, {}, ISOLATION))
     ends = {str(lane): topic.records // PARTITIONS for lane in lanes}
     rows = (
         read_from.option("assign", json.dumps({topic.name: [*lanes]}))
