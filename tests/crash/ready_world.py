@@ -8,10 +8,23 @@ from typing import Any
 from headgate.audit import Finding
 from headgate.audit.inspection import audit
 from headgate.commits.certificate import FLAG, Certificate, from_bytes, parent_from_bytes
-from headgate.commits.checkpoint import Checkpoint, checkpoint_key, with_number
+from headgate.commits.checkpoint import (
+    Checkpoint,
+    Gapped,
+    checkpoint_key,
+    with_gaps,
+    with_number,
+)
 from headgate.commits.merges import MERGES
 from headgate.commits.merges import from_bytes as merge_from_bytes
-from headgate.commits.record import Record, RecordFile, RecordRange, record_path, to_bytes
+from headgate.commits.record import (
+    Record,
+    RecordFile,
+    RecordGap,
+    RecordRange,
+    record_path,
+    to_bytes,
+)
 from headgate.commits.roots import RootDocument, join_root, root_key, root_name
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.engine import EventTime
@@ -118,6 +131,20 @@ class World:
             positions={**kept.value.positions, f"lane-{shard}": str(number)},
             periods=with_number(kept.value.periods, [str(of)], number),
         )
+
+    def lose(self, stream: str, since: Period, until: Period) -> None:
+        """A commit without files, with a gap that concerns these hours."""
+        kept = read(self.store, checkpoint_key(stream, 0), Checkpoint)
+        assert kept is not None
+        number, lane = kept.value.number + 1, "lane-0"
+        gap = RecordGap(lane, str(number - 1), str(number), "expired", str(since), str(until))
+        span = RecordRange(gap.first, gap.next)
+        record = Record(stream, 0, number, 1, "node", 0, 0, {lane: span}, {"dead": 3}, gaps=(gap,))
+        staged = f"{STAGING}/{stream}/landed"
+        self.lake.stage(staged, to_bytes(record))
+        self.lake.publish(staged, record_path(stream, 0, number))
+        gapped = Gapped(number, number + 1, gap.since, gap.until)
+        self.put(stream, number=number, gapped=with_gaps(kept.value.gapped, [gapped], ""))
 
     def reach(self, stream: str, until: Period | int, shard: int = 0) -> None:
         """Its source partition's watermark is at the start of that hour; a discovery came after."""

@@ -29,6 +29,16 @@ Spans = tuple[tuple[Whole, Whole], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Gapped:
+    """Commits, from `first` up to `next`, with gaps that concern these periods, both included."""
+
+    first: Whole
+    next: Whole
+    since: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
 class Journal:
     """A commit that everybody who holds this shard must finish: where its record is, and what its
     fact will set."""
@@ -51,6 +61,7 @@ class Journal:
     discovered_ms: Whole = 0  # its source partitions are all that there were then, at least
     reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark that moves was
     open_from: str = ""  # periods that sort before it have their certificate
+    gapped: tuple[Gapped, ...] = ()  # itself, if it has gaps
 
     @property
     def rows(self) -> int:
@@ -83,6 +94,7 @@ class Checkpoint:
     discovered_ms: Whole = 0  # by the store's clock: the source was asked after that, and every
     # source partition that it named and that belongs to this shard is in here
     reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark was
+    gapped: tuple[Gapped, ...] = ()  # commits with gaps that concern periods that are open
     format: Literal[1] = 1
 
     @property
@@ -170,6 +182,7 @@ def concluded(name: str, found: Checkpoint, journal: Journal, at_ms: int) -> Che
         discovered_ms=max(found.discovered_ms, journal.discovered_ms),
         reached={**found.reached, **journal.reached},
         counts=added(found.counts, journal.counts),
+        gapped=with_gaps(found.gapped, journal.gapped, journal.open_from),
         committed_ms=max(found.committed_ms, at_ms),
     )
 
@@ -189,6 +202,20 @@ def with_number(
         else:
             found[period] = (*spans, (number, number + 1))
     return found
+
+
+def with_gaps(
+    known: Iterable[Gapped], more: Iterable[Gapped], open_from: str
+) -> tuple[Gapped, ...]:
+    """Commits that follow one another and concern the same periods are one."""
+    found: list[Gapped] = []
+    for one in (one for one in (*known, *more) if one.until >= open_from):
+        last = found[-1] if found else None
+        if last == replace(one, first=one.first if last is None else last.first, next=one.first):
+            found[-1] = replace(one, first=last.first)
+        else:
+            found.append(one)
+    return tuple(found)
 
 
 def since(periods: Mapping[str, Spans], first: str) -> Mapping[str, Spans]:

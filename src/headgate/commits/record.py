@@ -46,6 +46,11 @@ class RecordGap:
     first: str
     next: str
     reason: str
+    since: str = ""  # first and last period to which what is missing may have belonged; "": of its
+    until: str = ""  # commit's files
+
+    def concerns(self, period: str) -> bool:
+        return not self.since or self.since <= period <= self.until
 
 
 @dataclass(frozen=True, slots=True)
