@@ -1,7 +1,6 @@
-"""The picture of docs/why/performance.md, from what was measured: records in a second, by who landed
-them.
+"""The picture of docs/why/performance.md, from what was measured: records in a second.
 
-    python -m benchmarks.plot      after land_files and land_kafka; a test compares it with them
+python -m benchmarks.plot      after land_files and land_kafka; a test compares it with them
 """
 
 import json

@@ -459,8 +459,10 @@ class SparkPart(Part):
     conf: dict[Text, ConfText] = Field(
         {}, description="Spark's own settings; a secret is a reference."
     )
-    packages: tuple[Text, ...] = Field(
-        (), description="Jars by Maven coordinates; none: those tested with this line of Spark."
+    packages: tuple[Annotated[Text, AfterValidator(_anchored(rules.package))], ...] = Field(
+        (),
+        description="Maven coordinates, jars, or folders of jars; none: those tested with this "
+        "line of Spark.",
     )
 
 

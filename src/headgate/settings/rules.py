@@ -10,6 +10,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Final
 
+from headgate.engine.packages import is_path
 from headgate.errors import Invalid
 from headgate.periods import Period
 from headgate.store import names
@@ -54,6 +55,11 @@ def absolute(text: str, folder: str) -> str:
     if not path.strip():
         raise Invalid("is empty: write a path, like ./lake")
     return os.path.normpath(os.path.join(folder, path))
+
+
+def package(text: str, folder: str) -> str:
+    """Maven coordinates, or the path of a jar or of a folder of jars, made absolute."""
+    return absolute(text, folder) if is_path(text) else text
 
 
 def is_inside(path: str, folder: str) -> bool:
