@@ -61,7 +61,7 @@ class ConnectServer:
 class StandaloneCluster:
     """A master, and workers with one core each."""
 
-    def __init__(self, folder: Path, workers: int = 1) -> None:
+    def __init__(self, folder: Path, workers: int = 1, memory: str = "1g") -> None:
         port, self._page, *pages = free_ports(2 + workers)
         self.url = f"spark://127.0.0.1:{port}"
         here = ["--host", "127.0.0.1"]
@@ -76,7 +76,7 @@ class StandaloneCluster:
                 f"spark-worker-{n}",
                 "spark-class",
                 [
-                    *(WORKER, *here, "--cores", "1", "--memory", "1g"),
+                    *(WORKER, *here, "--cores", "1", "--memory", memory),
                     *("--work-dir", str(folder / f"work-{n}"), "--webui-port", str(page), self.url),
                 ],
                 folder,
