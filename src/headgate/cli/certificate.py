@@ -28,7 +28,8 @@ def certificate(
     Exit code 1: the hour was never flagged.
     """
     asked = installation_of(config)
-    folder = stream_of(asked, stream).folder
+    settings = stream_of(asked, stream)
+    folder, stream = settings.folder, settings.name
     hour = hour_of(period)
     lake = open_lake(asked.settings.lake, SystemAmbient())
     found = filed_certificate(lake, stream, hour)

@@ -103,7 +103,7 @@ def withdraw(
     if wanted.kind != "hour":
         raise Invalid(f"{hour} is a day; next: name an hour of it, {hour}T00 for one")
     with asking(config) as asked:
-        stream_of(Installation(asked.settings, asked.here), stream)
+        stream = stream_of(Installation(asked.settings, asked.here), stream).name
         acts, by_whom = _acts_of(asked), person(reason)
         found = acts.withdraw(stream, wanted, by_whom)
         by = _holder(asked, [found.root])

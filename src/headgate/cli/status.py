@@ -131,6 +131,8 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
     """Raises Unavailable, Invalid: there is no such stream."""
     fleet = read_status(documents, ambient)
     known = {} if here.settings is None else here.settings.streams
+    if only is not None and here.settings is not None:
+        only = here.settings.called(only)
     streams = read_streams(documents, known, fleet, only)
     if only is not None and not streams.streams:
         every = read_streams(documents, known, fleet)

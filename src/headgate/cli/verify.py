@@ -45,7 +45,7 @@ def verify(
     with PartsBar() as progress, closing(Hands()) as hands:
         found = verify_all(
             open_lake(settings.lake, ambient),
-            {name: stream.folder for name, stream in settings.streams.items()},
+            {name: stream.folder for name, stream in settings.every.items()},
             None if is_all else Period.parse(period),
             each=hands.each,
             on_progress=progress.show,

@@ -36,6 +36,7 @@ def why(
     Exit code 0: the hour is ready; 1: it is not.
     """
     ambient, asked = SystemAmbient(), installation_of(config)
+    stream = asked.settings.called(stream)
     here, wanted = asked.here, hour_of(hour) if hour else None
     with closing(open_store(here.url, here.namespace, ambient=ambient)) as store:
         if stream not in known_streams(store, asked.settings.streams)[0]:

@@ -95,6 +95,7 @@ class Checkpoint:
     # source partition that it named and that belongs to this shard is in here
     reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark was
     gapped: tuple[Gapped, ...] = ()  # commits with gaps that concern periods that are open
+    ended: Wish | None = None  # a person let the stream begin anew: nobody takes this over
     format: Literal[1] = 1
 
     @property
@@ -121,6 +122,8 @@ def taken_over(name: str, found: Checkpoint, epoch: int, partitions: Iterable[st
     has no watermark, which holds its hours back. Raises Fenced."""
     if found.epoch > epoch:
         raise Fenced(f"{name}: epoch {epoch} was followed by {found.epoch}; this holder stops")
+    if found.ended is not None:
+        raise Fenced(f"{name}: {found.ended.who} let its stream begin anew; this holder stops")
     new = [one for one in partitions if one not in found.positions]
     return replace(
         found,
@@ -305,6 +308,18 @@ class Tenure:
             raise
         self._kept = Kept(self._key, wanted, version)
         return wanted
+
+
+def ended_for_good(name: str, found: Checkpoint, wish: Wish) -> Checkpoint:
+    """Nobody can journal anything from here on: who holds it is refused, and nobody takes it over.
+    Raises Halted: a commit is not finished."""
+    if found.journal is not None:
+        raise Halted(
+            f"{name}: commit {found.journal.number} is journaled and not finished, and nobody "
+            "would finish it; next: headgate run --until idle with the settings as they were, then "
+            "the same command again"
+        )
+    return found if found.ended is not None else replace(found, ended=wish)
 
 
 def add_wish(found: Checkpoint, wish: Wish) -> Checkpoint:

@@ -1,12 +1,13 @@
 """Composed: a file that passed every check, as the values that each room takes. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from headgate.engine import EventTime, SparkSettings
 from headgate.lake import LakeSettings
 from headgate.landing import StepSettings, StreamSettings
-from headgate.periods import FolderTemplate
+from headgate.periods import FolderTemplate, life_name
 from headgate.settings import NodeDefaults, Settings, TableSettings, rules
 from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, StreamPart
 from headgate.sources import FilesSettings, KafkaSettings, SourceSettings
@@ -18,7 +19,9 @@ _BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka"]] = {
 
 def composed(file: File) -> Settings:
     lake, spark, node = file.lake, file.spark, file.node
-    streams = {name: _stream(name, one) for name, one in file.streams.items()}
+    every = {name: _stream(name, one) for name, one in file.streams.items()}
+    past = [_past(every[name], one) for name, one in file.streams.items()]
+    streams = {one.name: one for one in every.values()}
     return Settings(
         store=file.store,
         lake=LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group),
@@ -26,12 +29,26 @@ def composed(file: File) -> Settings:
         streams={name: one for name, one in streams.items() if not _is_template(one)},
         templates={name: one for name, one in streams.items() if _is_template(one)},
         tables={
-            name: TableSettings(name, one.kind, one.feed.stream, one.path or "")
+            name: TableSettings(name, one.kind, every[one.feed.stream].name, one.path or "")
             for name, one in file.tables.items()
         },
         spark=SparkSettings(spark.master, spark.remote, spark.conf, spark.packages),
         node=NodeDefaults(node.name, node.workers, tuple(sorted(set(node.labels)))),
+        past={one.name: one for lives in past for one in lives},
     )
+
+
+def _past(stream: StreamSettings, one: StreamPart) -> list[StreamSettings]:
+    """Its earlier lives: where they lie is all that matters of them."""
+    word, former = stream.word, enumerate(one.former_folders, 1)
+    return [
+        replace(stream, name=life_name(word, life), folder=_folder(folder, life))
+        for life, folder in former
+    ]
+
+
+def _folder(text: str, life: int) -> FolderTemplate:
+    return replace(FolderTemplate.parse(text), life=life)
 
 
 def _is_template(stream: StreamSettings) -> bool:
@@ -39,11 +56,12 @@ def _is_template(stream: StreamSettings) -> bool:
 
 
 def _stream(name: str, one: StreamPart) -> StreamSettings:
+    life = len(one.former_folders) + 1
     return StreamSettings(
-        name=name,
+        name=life_name(name, life),
         source=_source(one.source),
         event_time=_event_time(one.event_time),
-        folder=FolderTemplate.parse(one.folder),
+        folder=_folder(one.folder, life),
         land_as=one.land_as,
         shards=one.shards,
         shift_ms=one.shift,

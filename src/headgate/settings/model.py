@@ -377,6 +377,9 @@ class StreamPart(Part):
     event_time: EventTimePart = Field(description="When a record happened.")
     land_as: LandAs = Field("parquet", description="The format in the lake.")
     folder: Folder = Field(DEFAULT_FOLDER, description="Where an hour lies in the lake; in UTC.")
+    former_folders: tuple[Folder, ...] = Field(
+        (), description="Where it landed before a person let it begin anew; the first one first."
+    )
     shards: Whole = Field(
         1,
         ge=1,
