@@ -71,5 +71,7 @@ def _show(found: Verified, period: str) -> None:
         out.print(Text(f"{what}; next: headgate status", "yellow"))
     show_findings(found.findings, found.left_out)
     withdrawn = f", {found.withdrawn:,} withdrawn" if found.withdrawn else ""
-    checked = f"{many(found.periods, 'certificate')}{withdrawn}, {many(found.files, 'file')}"
+    removed = f", {found.removed:,} without their files on purpose" if found.removed else ""
+    checked = f"{many(found.periods, 'certificate')}{withdrawn}{removed}"
+    checked += f", {many(found.files, 'file')}"
     out.print(Text(f"checked  {checked}, {shown_bytes(found.size_bytes)}", "dim"))

@@ -6,15 +6,17 @@ audit and the rebuilding of a lost store read records; another one under its num
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from headgate.lake import FileFacts
 from headgate.periods import escape_name
 from headgate.store.codec import Whole, parse_text, text_of
 
 COMMITS = "_headgate/commits"
+FILE_NAME: Final = re.compile(r"shard(\d+)-commit(\d{10,})-(\d+)\.(?:parquet|json|txt)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,12 @@ def record_folder(stream: str, shard: int) -> str:
 
 def record_path(stream: str, shard: int, number: int) -> str:
     return f"{record_folder(stream, shard)}/{number:010}.json"
+
+
+def commit_of(name: str) -> tuple[int, int] | None:
+    """Shard and number that a data file's name says; None: it is not ours."""
+    found = FILE_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def to_bytes(record: Record) -> bytes:

@@ -15,6 +15,7 @@ PATH_BYTES_MAX: Final = 1_024  # where object stores end
 
 OURS: Final = "_headgate"
 STAGING: Final = f"{OURS}/staging"
+LATE: Final = "_late"  # above the folders of hours: records that came late
 REMOVING: Final = f"{STAGING}/_removing"  # no stream has such a folder: names are escaped
 """Where a file lies between losing its name and being gone. Its name there says what was to be
 removed: what lies there and is just that is nobody's."""
