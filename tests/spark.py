@@ -66,8 +66,11 @@ class Bench:
         self, *files: Path, marks_ms: Mapping[str, int] | None = None, **changed: Any
     ) -> list[dict[str, Any]]:
         """The staged rows, in the order of file and line."""
+        return self.run(self.job(*files, marks_ms=marks_ms, **changed))
+
+    def job(self, *files: Path, marks_ms: Mapping[str, int] | None = None, **changed: Any) -> Job:
         shard = ShardInput("0-1", inputs(*files), marks_ms or {})
-        return self.run(Job(shape(**changed), self.folder(), (shard,)))
+        return Job(shape(**changed), self.folder(), (shard,))
 
     def folder(self) -> str:
         return f"_headgate/staging/attempt-{next(_numbers)}"
@@ -119,7 +122,7 @@ def _of_line(line: str) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def spark_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkEngine, Path]]:
     lake = tmp_path_factory.mktemp("lake")
-    settings = SparkSettings(master="local[2]", needs=("kafka",))  # a session serves all
+    settings = SparkSettings(master="local[2]", needs=("kafka", "avro"))  # a session serves all
     engine = SparkEngine(settings, f"file://{lake}", {"files": FilesReader()})
     yield engine, lake
     engine.close()

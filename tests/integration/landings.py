@@ -29,7 +29,7 @@ from headgate.periods import HOUR_MS, escape_name
 
 MINUTE_MS = 60_000
 # With every jar that any test needs: a session that is there already cannot get one.
-SPARK = SparkSettings("local[2]", needs=("kafka",))
+SPARK = SparkSettings("local[2]", needs=("kafka", "avro"))
 
 
 def now_ms() -> int:

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,21 +88,14 @@ class LogBench:
         self, *sent: Sent, marks_ms: Mapping[str, int] | None = None, **changed: Any
     ) -> list[dict[str, Any]]:
         """The staged rows, by partition and offset."""
-        by_lane: dict[tuple[str, int], list[int]] = {}
-        for one in sent:
-            by_lane.setdefault((one.topic, one.partition), []).append(one.offset)
-        spans = tuple(
-            InputSpan(f"{topic}/{lane}", topic, lane, min(all_), max(all_) + 1, ARRIVAL_MS, 100)
-            for (topic, lane), all_ in by_lane.items()
-        )
-        return self.run([ShardInput("0-1", (), marks_ms or {}, spans)], *sent, **changed)
+        return self.run([_spanned(sent, marks_ms or {})], *sent, **changed)
+
+    def keep(self, *sent: Sent, **changed: Any) -> None:
+        """Staged, and not looked at."""
+        self._staged([_spanned(sent, {})], sent, changed)
 
     def run(self, inputs: list[ShardInput], *sent: Sent, **changed: Any) -> list[dict[str, Any]]:
-        READER.sent = [*sent]
-        usual = {"reader": "kafka", "future_skew_ms": SKEW_MS}
-        self.jobs += 1
-        folder = f"_headgate/staging/{self.tmp.name}-{self.jobs}"
-        self.staged = self.engine.stage(Job(shape(**{**usual, **changed}), folder, tuple(inputs)))
+        self._staged(inputs, sent, changed)
         found = list[dict[str, Any]]()
         for file in self.staged.files:
             rows = _rows_in(self.lake / file.path)
@@ -112,6 +105,26 @@ class LogBench:
                 for row in rows
             ]
         return sorted(found, key=lambda row: (row["partition"], row["number"]))
+
+    def _staged(
+        self, inputs: list[ShardInput], sent: Sequence[Sent], changed: Mapping[str, Any]
+    ) -> None:
+        READER.sent = [*sent]
+        usual = {"reader": "kafka", "future_skew_ms": SKEW_MS}
+        self.jobs += 1
+        folder = f"_headgate/staging/{self.tmp.name}-{self.jobs}"
+        self.staged = self.engine.stage(Job(shape(**{**usual, **changed}), folder, tuple(inputs)))
+
+
+def _spanned(sent: Sequence[Sent], marks_ms: Mapping[str, int]) -> ShardInput:
+    by_lane: dict[tuple[str, int], list[int]] = {}
+    for one in sent:
+        by_lane.setdefault((one.topic, one.partition), []).append(one.offset)
+    spans = tuple(
+        InputSpan(f"{topic}/{lane}", topic, lane, min(all_), max(all_) + 1, ARRIVAL_MS, 100)
+        for (topic, lane), all_ in by_lane.items()
+    )
+    return ShardInput("0-1", (), marks_ms, spans)
 
 
 def _rows_in(file: Path) -> list[dict[str, Any]]:
@@ -136,7 +149,7 @@ def _of_line(line: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def log_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkEngine, Path]]:
     lake = tmp_path_factory.mktemp("lake")
-    settings = SparkSettings(master="local[2]")
+    settings = SparkSettings(master="local[2]", needs=("kafka", "avro"))  # a session serves all
     readers: dict[str, Reader] = {"files": FilesReader(), "kafka": READER}
     engine = SparkEngine(settings, f"file://{lake}", readers)
     yield engine, lake

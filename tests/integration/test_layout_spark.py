@@ -64,7 +64,7 @@ def test_an_input_larger_than_the_target_is_landed_as_files_of_the_target_size(
 ) -> None:
     files = incoming(bench, 14, TARGET_BYTES // 4, hours=1)  # three and a half targets
 
-    rows = bench.stage(*files, land_as=land_as)
+    rows = bench.stage(*files, land_as=land_as, target_bytes=TARGET_BYTES)
 
     assert len(rows) == 14 * TARGET_BYTES // 4 // RECORD_BYTES
     assert len(bench.staged.files) == TASKS_UNSHUFFLED_MAX
@@ -73,7 +73,7 @@ def test_an_input_larger_than_the_target_is_landed_as_files_of_the_target_size(
 
 @pytest.mark.usefixtures("many_cores")
 def test_a_few_tasks_write_a_file_an_hour_each_and_no_more(bench: Bench) -> None:
-    bench.stage(*incoming(bench, 14, TARGET_BYTES // 4, HOURS))
+    bench.stage(*incoming(bench, 14, TARGET_BYTES // 4, HOURS), target_bytes=TARGET_BYTES)
     assert set(files_by_hour(bench).values()) == {TASKS_UNSHUFFLED_MAX}
     assert len(bench.staged.files) == HOURS * TASKS_UNSHUFFLED_MAX
 
@@ -83,7 +83,7 @@ def test_many_tasks_send_each_hour_to_one_place(bench: Bench) -> None:
     """Twelve tasks that each wrote all hours would make 72 files."""
     files = incoming(bench, 24, TARGET_BYTES // 2, HOURS)
 
-    rows = bench.stage(*files)
+    rows = bench.stage(*files, target_bytes=TARGET_BYTES)
 
     hour_bytes = 24 * TARGET_BYTES // 2 // HOURS
     assert len(rows) == 24 * TARGET_BYTES // 2 // RECORD_BYTES
@@ -96,7 +96,7 @@ def test_an_hour_that_is_much_larger_than_the_others_becomes_several_files(bench
     """Else one task would write what all the others wait for."""
     files = incoming(bench, 24, TARGET_BYTES // 2, hours=1)
 
-    rows = bench.stage(*files, land_as="text")
+    rows = bench.stage(*files, land_as="text", target_bytes=TARGET_BYTES)
 
     assert len(rows) == 24 * TARGET_BYTES // 2 // RECORD_BYTES
     largest = max(file.rows for file in bench.staged.files) * RECORD_BYTES

@@ -1,5 +1,6 @@
 """Small files of an hour that Spark merges, before its flag, as any reader finds them."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from headgate.commits.merges import MergeRecord
 from headgate.commits.merges import from_bytes as merge_from_bytes
 from headgate.commits.roots import RootDocument, root_key, root_name
 from headgate.engine.failure import JobFailed
+from headgate.engine.footers import codec_in
 from headgate.engine.merger import MergeJob
 from headgate.engine.merger.spark import SparkMerger
 from headgate.lake import LakeSettings
@@ -201,6 +203,26 @@ def test_lines_are_copied_byte_by_byte(spark_engine: object, tmp_path: Path) -> 
     assert sorted(merged.split(b"\n")) == sorted(
         b"".join(line + lines_of([number]) for number, line in enumerate(odd)).split(b"\n")
     )
+
+
+def test_packed_lines_stay_packed_and_parquet_keeps_its_codec(
+    spark_engine: object, tmp_path: Path
+) -> None:
+    del spark_engine
+    for number in range(3):
+        (tmp_path / f"{number}.json.gz").write_bytes(gzip.compress(lines_of([number])))
+        table = pa.Table.from_pylist([{"id": number}])
+        pq.write_table(table, tmp_path / f"{number}.parquet", compression="snappy")
+    merger = SparkMerger(SPARK, f"file://{tmp_path}")
+
+    packed = tuple(f"{number}.json.gz" for number in range(3))
+    (lines,) = merger.merge(MergeJob("_headgate/staging/x", "packed", (packed,), "test"))
+    of_rows = tuple(f"{number}.parquet" for number in range(3))
+    (rows,) = merger.merge(MergeJob("_headgate/staging/y", "parquet", (of_rows,), "test"))
+
+    assert gzip.decompress((tmp_path / lines.path).read_bytes()) == lines_of([0, 1, 2])
+    assert (lines.rows, rows.rows) == (3, 3)
+    assert codec_in(str(tmp_path / rows.path)) == "snappy"
 
 
 def test_b12_a_file_that_is_gone_fails_the_job(spark_engine: object, tmp_path: Path) -> None:

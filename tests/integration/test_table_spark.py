@@ -26,7 +26,7 @@ from tests.spark import USES_SPARK, spark_engine
 __all__ = ["spark_engine"]
 
 pytestmark = USES_SPARK
-SETTINGS = SparkSettings(master="local[2]", needs=("kafka",))  # a session serves all tests
+SETTINGS = SparkSettings(master="local[2]", needs=("kafka", "avro"))  # a session serves all tests
 FIRST, SECOND = Identity("2026-11-01T00", 1), Identity("2026-11-01T01", 2)
 
 

@@ -19,6 +19,7 @@ from headgate.settings.problems import Problem, quoted
 from headgate.store import JsonObject
 
 Tree = dict[str, object]
+Codec = Literal["zstd", "snappy", "gzip", "lz4", "deflate", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ class Kafka:
     _: KW_ONLY
     topics: Sequence[str] | None = None
     pattern: str | None = None
-    format: Literal["json", "text", "binary"] | None = None
+    format: Literal["json", "text", "binary", "avro"] | None = None
+    schema: str | PathLike[str] | None = None
+    registry: str | Mapping[str, str] | None = None
+    framing: Literal["none", "confluent"] | None = None
     start: str | None = None
     out_of_range: Literal["fail", "earliest", "latest"] | None = None
     isolation: Literal["read_committed", "read_uncommitted"] | None = None
@@ -86,6 +90,8 @@ class Stream:
     round_size: str | None = None
     merge: bool | None = None
     target_size: str | None = None
+    codec: Codec | None = None
+    columns: str | None = None
     nodes: Sequence[str] | None = None
     steps: Sequence[JsonObject] | None = None
 

@@ -23,7 +23,7 @@ from headgate.cluster.duties import Loop
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.replay import read_record
-from headgate.engine import Engine
+from headgate.engine import Engine, Schemas
 from headgate.engine.footers import columns_of
 from headgate.engine.merger import Merger
 from headgate.engine.merger.spark import SparkMerger
@@ -44,11 +44,12 @@ from headgate.ready.kind import RootFeed, RootKind
 from headgate.ready.work import RootTools
 from headgate.settings import Settings
 from headgate.settings.secrecy import resolved, resolved_values
-from headgate.sources import FilesSettings, KafkaSettings, Source
+from headgate.sources import AvroSettings, FilesSettings, KafkaSettings, Source
 from headgate.sources.files import FilesSource
 from headgate.sources.joined import JoinedSource
 from headgate.sources.kafka import Cluster
 from headgate.sources.kafka.options import for_spark
+from headgate.sources.kafka.registry import KnownSchemas, Registry, read_schema
 from headgate.sources.kafka.source import KafkaSource
 from headgate.sources.kafka.spark import KafkaReader
 from headgate.sources.local_folder import LocalFolder
@@ -100,7 +101,7 @@ def opened_landing(
     with closing(Hands()) as hands:
         lake = open_lake(settings.lake, ambient, hands.each)
         spark = replace(resolved(settings.spark), needs=needs_of(settings))
-        own = engine or SparkEngine(spark, lake.url, readers_of(settings))
+        own = engine or SparkEngine(spark, lake.url, readers_of(settings), schemas_of(settings))
         with (
             closing(own),
             closing(SparkMover(spark, lake.url)) as mover,
@@ -117,7 +118,10 @@ def kafka_streams(settings: Settings) -> list[KafkaSettings]:
 
 def needs_of(settings: Settings) -> tuple[str, ...]:
     """Jars beside Spark's own."""
-    return ("kafka",) if kafka_streams(settings) else ()
+    sources = kafka_streams(settings)
+    every = (*settings.streams.values(), *settings.templates.values())
+    is_avro = any("avro" in (one.source.format, one.land_as) for one in every)
+    return (*["kafka"] * bool(sources), *["avro"] * is_avro)
 
 
 def readers_of(settings: Settings) -> dict[str, Reader]:
@@ -132,6 +136,19 @@ def readers_of(settings: Settings) -> dict[str, Reader]:
         for one in kafka_streams(settings)
     }
     return {"files": FILES_READER, "kafka": KafkaReader(clusters)}
+
+
+def schemas_of(settings: Settings) -> Schemas:
+    """Of all Avro streams. Raises Invalid: a file that is none, a secret that is not there."""
+    every = {one.avro for one in kafka_streams(settings) if one.avro is not None}
+    files = {one.coding.place: read_schema(one.schema) for one in every if one.schema}
+    registries = {one.coding.place: _registry(one) for one in every if one.registry}
+    return KnownSchemas(files, registries)
+
+
+def _registry(settings: AvroSettings) -> Registry:
+    secret = resolved_values({"password": settings.password, "token": settings.token})
+    return Registry(settings.registry, user=settings.user, ca=settings.ca, **secret)
 
 
 def check_apart(settings: Settings) -> None:

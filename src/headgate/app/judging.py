@@ -92,6 +92,10 @@ def _shape(stream: StreamSettings, columns: tuple[str, ...]) -> Shape:
         stream.future_skew_ms,
         source.place if isinstance(source, KafkaSettings) else "",
         source.land if isinstance(source, KafkaSettings) else (),
+        stream.codec,
+        stream.target_bytes,
+        source.coding if isinstance(source, KafkaSettings) else None,
+        stream.columns,
     )
 
 

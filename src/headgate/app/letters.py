@@ -6,8 +6,10 @@ records that the settings send here are good rows without a reason: theirs is `l
 
 import base64
 import binascii
+import gzip
 import json
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headgate.commits.replay import read_record
+from headgate.engine import containers
+from headgate.engine.codecs import GZIPPED
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Lake
 from headgate.lake.opening import local_root
@@ -53,12 +57,26 @@ def letters_of(lake: Lake, path: str) -> Iterator[Letter]:
         for row in values_of(f"{local_root(lake.url)}/{path}"):
             yield _letter(path, row)
         return
+    if path.endswith(containers.SUFFIX):
+        for row in containers.values_of(f"{local_root(lake.url)}/{path}"):
+            yield _letter(path, row)
+        return
     raw = lake.read(path)
     if raw is None:
         raise Invalid(f"{path}: is not there any more; next: headgate deadletter ls STREAM")
-    for line in raw.split(b"\n"):
+    for line in _unpacked(path, raw).split(b"\n"):
         if line:
             yield _of_line(path, line)
+
+
+def _unpacked(path: str, raw: bytes) -> bytes:
+    """Raises Corrupt."""
+    if not path.endswith(GZIPPED):
+        return raw
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise Corrupt(f"{path}: is not gzip ({error}); next: headgate audit") from error
 
 
 def reasons_in(lake: Lake, path: str) -> tuple[Counter[str], Counter[tuple[str, int]]]:

@@ -16,7 +16,9 @@ from headgate.periods import escape_name
 from headgate.store.codec import Whole, parse_text, text_of
 
 COMMITS = "_headgate/commits"
-FILE_NAME: Final = re.compile(r"shard(\d+)-commit(\d{10,})-(\d+)\.(?:parquet|json|txt)")
+FILE_NAME: Final = re.compile(
+    r"shard(\d+)-commit(\d{10,})-(\d+)\.(?:parquet|avro|(?:json|txt)(?:\.gz)?)"
+)
 
 
 @dataclass(frozen=True, slots=True)

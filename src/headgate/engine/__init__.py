@@ -7,14 +7,14 @@ has; a job that failed leaves rubbish there and nothing else. Values only: a sim
 engine behind the same protocol.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Kind = Literal["data", "late", "dead", "skip"]
 """Where a row goes: on time, late, unusable; or no record at all (a blank line, a header)."""
 
-LandAs = Literal["parquet", "json", "text"]
+LandAs = Literal["parquet", "avro", "json", "text"]
 
 NO_MARK_MS = -(2**62)
 """A source partition without a watermark: nothing of it is late."""
@@ -36,11 +36,20 @@ class SparkSettings:
 class EventTime:
     """How the event time is taken from a record."""
 
-    by: Literal["json", "regex", "column", "sql", "kafka"]
+    by: Literal["json", "regex", "column", "sql", "kafka", "avro"]
     text: str  # JSON path, regular expression with one group, column name, SQL expression; of
-    # kafka: `timestamp`, that of the log
+    # kafka: `timestamp`, that of the log; of avro: a field, with dots
     unit: Literal["ms", "s", "text"] = "ms"
     pattern: str = ""  # of `text`, as Spark's to_timestamp takes it; empty: ISO 8601
+
+
+@dataclass(frozen=True, slots=True)
+class AvroCoding:
+    """How a record is Avro."""
+
+    place: str  # which of several that hold schemas: a file, a registry
+    is_framed: bool  # a zero and the id of its schema stand before it
+    is_by_id: bool  # each id has a schema of its own; else there is one, under the id 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,11 @@ class Shape:
     future_skew_ms: int  # further ahead of its arrival: dead
     place: str = ""  # which of several that a reader knows: a Kafka cluster
     extras: tuple[str, ...] = ()  # what the source has beside a record, and is landed with it
+    codec: str = ""  # "": the one that is usual for the format
+    target_bytes: int = 128_000_000  # of a file, about
+    avro: AvroCoding | None = None  # of the formats avro and dead-avro
+    declared: tuple[tuple[str, str], ...] = ()  # name and type of columns that become of a record;
+    # none: it lands as it came
 
     @property
     def is_shared(self) -> bool:
@@ -144,6 +158,17 @@ class Tally:
 class Staged:
     files: tuple[StagedFile, ...]
     tallies: tuple[Tally, ...]
+
+
+class Schemas(Protocol):
+    """Avro schemas by id. Of one id there is only one for ever, so what is known stays known."""
+
+    def known(self, place: str) -> Mapping[int, str]:
+        """So far."""
+
+    def learn(self, place: str, ids: Collection[int]) -> Mapping[int, str]:
+        """Those of these that there are; the others nobody has. Raises Unavailable: nobody can tell
+        now; Invalid: there is one, and we cannot use it."""
 
 
 class Engine(Protocol):

@@ -1,5 +1,6 @@
 """Footers: what a Parquet file says of itself at its end, and its rows. The door to pyarrow."""
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,43 @@ def rows_of(file: str) -> int:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
     except pa.ArrowException as error:
         raise Corrupt(f"{file}: not a whole Parquet file ({error})") from error
+
+
+def codec_in(file: str) -> str:
+    """How its values are packed; "": it has none. Raises Unavailable, Corrupt."""
+    try:
+        facts = pq.read_metadata(file)
+    except OSError as error:
+        raise Unavailable(f"{file}: cannot be read ({error})") from error
+    except pa.ArrowException as error:
+        raise Corrupt(f"{file}: not a whole Parquet file ({error})") from error
+    if not facts.num_row_groups:
+        return ""
+    found = str(facts.row_group(0).column(0).compression).lower()
+    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(found, found)
+
+
+def unpacked(codec: str, block: bytes) -> bytes:
+    """A block of an Avro file, in the words of that format. Raises ValueError."""
+    try:
+        if codec == "deflate":
+            return zlib.decompress(block, -zlib.MAX_WBITS)
+        if codec == "zstandard":
+            with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+                return bytes(stream.read())
+        if codec == "snappy":  # its own length stands first, and a checksum behind it
+            size_bytes = shift = 0
+            for byte in block:
+                size_bytes |= (byte & 0x7F) << shift
+                shift += 7
+                if byte < 0x80:
+                    break
+            return bytes(pa.Codec("snappy").decompress(block[:-4], size_bytes, asbytes=True))
+    except (zlib.error, OSError, pa.ArrowException) as error:
+        raise ValueError(f"a block cannot be unpacked: {error}") from error
+    if codec != "null":
+        raise ValueError(f"it is packed by {codec}, which nobody here knows")
+    return block
 
 
 def columns_of(file: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Rows: what a staged row looks like in each format, and what can be read from it again.
 
     parquet   `value` (or the columns of a Parquet source) and `_headgate`, a struct
+    avro      the same
     json      the object itself with `_headgate` as its first key; other sources: `value` beside it
     text      `<partition>/<number>:<line>`, a tab, the record; of a log with its event time, in
               milliseconds since 1970: `<partition>/<offset>@<time>`; of its letters that are driven
@@ -8,10 +9,12 @@
 
 Of a log, `number` is the offset and there is no line; `ahead_ms` says by how much a record's event
 time is ahead of its arrival, and what the source has beside a record (key, headers, timestamp) has
-columns of its own.
+columns of its own. Of framed Avro, `schema_id` is the id that the record says.
 
-Dead letters and skipped lines keep the line as it came: in Parquet as `value`, or as bytes in
-`_headgate.raw` where it is no UTF-8; in json and text as an object with `raw` or `raw_base64`.
+Dead letters and skipped lines keep the line as it came: in Parquet and Avro as `value`, or as bytes
+in `_headgate.raw` where it is no UTF-8; in json and text as an object with `raw` or `raw_base64`.
+With declared columns a record becomes those, in the place of `value`; then dead letters and skipped
+lines are bytes in `_headgate.raw`, too.
 Expressions are text in Spark's SQL.
 """
 
@@ -24,6 +27,7 @@ from headgate.engine.verdict import SKIP, is_log, tells_time
 from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
+OURS: Final = (HEADGATE, "shard", "headgate_kind", "headgate_hour")  # columns of staged rows
 
 _IDENTITY: Final = ("partition", "number", "line")
 _IS_GOOD: Final = "reason IS NULL"
@@ -58,7 +62,7 @@ def parquet_options(columns: Sequence[str], *, is_of_log: bool = False) -> dict[
     different = [f"{HEADGATE}.{counter}", f"{HEADGATE}.event_time"]
     texts = [f"{HEADGATE}.partition"]
     # Of lines; else it may be a column of the source.
-    if is_of_log or {*columns} == {"value", HEADGATE}:
+    if "value" in columns and (is_of_log or {*columns} == {"value", HEADGATE}):
         different.append("value")
         texts.append("value")
     return {
@@ -68,11 +72,16 @@ def parquet_options(columns: Sequence[str], *, is_of_log: bool = False) -> dict[
     }
 
 
+def has_columns(shape: Shape) -> bool:
+    """Of others a row is one line."""
+    return shape.land_as in ("parquet", "avro")
+
+
 def columns(shape: Shape, of_parquet: Sequence[str]) -> list[str]:
     """The staged columns, without those that become folders. Raises Invalid."""
-    if shape.land_as == "text" and shape.format.endswith("parquet"):
+    if shape.land_as in ("text", "avro") and shape.format.endswith("parquet"):
         raise Invalid(
-            f"stream {shape.stream}: Parquet files have no lines to land as text; next: set "
+            f"stream {shape.stream}: Parquet files do not land as {shape.land_as}; next: set "
             "land_as: parquet or json"
         )
     if shape.land_as == "json":
@@ -85,7 +94,11 @@ def columns(shape: Shape, of_parquet: Sequence[str]) -> list[str]:
             f"{_struct(shape, 'NULL')} AS {HEADGATE}",
         ]
     extras = [column for extra in shape.extras for column in EXTRA_COLUMNS[extra]]
-    if shape.format.endswith("binary"):
+    if shape.declared:
+        own = [f"cells.{name(column)} AS {name(column)}" for column, _ in shape.declared]
+        kept = case([(_IS_GOOD, "NULL")], "CAST(raw AS BINARY)")
+        return [*own, *extras, f"{_struct(shape, kept)} AS {HEADGATE}"]
+    if shape.format.endswith(("binary", "avro")):
         return ["CAST(raw AS BINARY) AS value", *extras, f"{_struct(shape, 'NULL')} AS {HEADGATE}"]
     as_bytes = case(
         [(f"{_IS_GOOD} OR is_valid_utf8(raw)", "CAST(NULL AS BINARY)")], "CAST(raw AS BINARY)"
@@ -96,6 +109,8 @@ def columns(shape: Shape, of_parquet: Sequence[str]) -> list[str]:
 
 def _struct(shape: Shape, as_bytes: str) -> str:
     ahead = f", 'ahead_ms', {_AHEAD_MS}" if is_log(shape) else ""
+    if shape.avro is not None and shape.avro.is_framed:
+        ahead += ", 'schema_id', schema_id"
     return (
         f"named_struct('event_time', event_time, 'partition', partition, 'number', number, "
         f"'line', line, 'reason', {_REASON}, "
@@ -176,7 +191,7 @@ def identity(shape: Shape) -> list[tuple[str, str]]:
     """From a staged row to `partition`, `number`, `line`, and `ms`, its event time; of a log
     clamped to its arrival, if the row says that. Of a line of a file's text, `raw` instead of that
     and what a verdict needs."""
-    if shape.land_as == "parquet":
+    if has_columns(shape):
         fields = [(field, f"{HEADGATE}.{field}") for field in _IDENTITY]
         ms = f"unix_millis({HEADGATE}.event_time)"
         if is_log(shape):

@@ -9,6 +9,7 @@ per record, and nothing that Spark Connect does not have.
 import logging
 import math
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,15 +29,19 @@ from headgate.engine import (
     OFFSETS_TALLIED,
     Job,
     Kind,
+    Schemas,
     Shape,
     SparkSettings,
     Staged,
     StagedFile,
     Tally,
+    codecs,
+    containers,
     verdict,
 )
 from headgate.engine import rows as staged_rows
 from headgate.engine.addresses import path_of, to_read, to_write
+from headgate.engine.avro import Decoder, decoders_of
 from headgate.engine.causes import has_no_room, is_about_settings, short_cause
 from headgate.engine.failure import JobFailed
 from headgate.engine.footers import rows_of
@@ -51,13 +56,16 @@ from headgate.engine.gateway.spark import (
     talk_of,
 )
 from headgate.engine.quick.spark import is_installed
-from headgate.engine.sql import name
+from headgate.engine.sql import name, text
+from headgate.engine.weights import Weights
 from headgate.errors import HeadgateError, Invalid, Unavailable
 from headgate.periods import HOUR_MS
 
 log = logging.getLogger(__name__)
 
 TASKS_UNSHUFFLED_MAX: Final = 4  # each writes a file of its own for an hour
+RECORDS_LOOKED_AT: Final = 1_000  # for the first schemas
+IDS_MAX: Final = 1_000  # of schemas that are asked for in one round
 
 _KINDS: Final[Mapping[str, Kind]] = {"data": "data", "late": "late", "dead": "dead", "skip": "skip"}
 _FOLDERS: Final = ("shard", "headgate_kind", "headgate_hour")  # no column of a source
@@ -75,19 +83,26 @@ class SparkEngine:
     """Jobs may come from several threads."""
 
     def __init__(
-        self, settings: SparkSettings, lake_url: str, readers: Mapping[str, Reader]
+        self,
+        settings: SparkSettings,
+        lake_url: str,
+        readers: Mapping[str, Reader],
+        schemas: Schemas | None = None,
     ) -> None:
-        """The secrets in `settings.conf` are resolved. Raises Invalid."""
+        """The secrets in `settings.conf` are resolved; without `schemas` no Avro is read. Raises
+        Invalid."""
         check(settings)
         if not lake_url.startswith("file:///"):
             raise Invalid(f"{lake_url}: the engine stages on local disks only")
         self._settings = settings
         self._root = lake_url.removeprefix("file://")
         self._readers = readers
+        self._schemas = schemas
         self._alone = threading.Lock()
         self._session: SparkSession | None = None
         self._is_started_here = False
         self._has_quick = False  # the session has our function
+        self._weights = Weights()
 
     def stage(self, job: Job) -> Staged:
         shape = job.shape
@@ -102,11 +117,67 @@ class SparkEngine:
             self._explained(job, session),
             described(session, self._settings, f"headgate: land {shape.stream}"),
         ):
-            judged = _judged(shape, reader.frame(session, job), self._has_quick)
-            rows = _laid_out(job, judged, size_bytes, self._cores(session))
-            _write(job, rows, f"{self._root}/{job.folder}")
-            staged = _counted(session, job, rows.schema, self._root, self._has_quick)
+            staged = self._written(session, job, reader, size_bytes)
+            self._learn(shape, staged)
             return _parted(job, staged, self._root)
+
+    def _written(self, session: SparkSession, job: Job, reader: Reader, size_bytes: int) -> Staged:
+        """Once; of Avro once more, if that showed a schema that is new to us."""
+        asked = set[int]()
+        while True:
+            frame = reader.frame(session, job)
+            decoders = self._decoders(job.shape, frame, asked)
+            judged = _judged(job.shape, frame, self._has_quick, decoders)
+            rows = _laid_out(job, judged, size_bytes, self._cores(session))
+            folder = f"{self._root}/{job.folder}"
+            _write(job, rows, folder, self._weights.records_max(job))
+            staged = _counted(session, job, rows.schema, self._root, self._has_quick)
+            if not self._is_more_known(session, job, rows.schema, staged, asked):
+                return staged
+            shutil.rmtree(folder)  # nobody was told of it
+
+    def _decoders(self, shape: Shape, frame: DataFrame, asked: set[int]) -> tuple[Decoder, ...]:
+        """With the schemas that are known; of the first records they are asked for."""
+        coding = shape.avro
+        if coding is None:
+            return ()
+        schemas = self._schemas_of(shape)
+        known = schemas.known(coding.place)
+        if coding.is_by_id and not known and not asked:
+            first = frame.limit(RECORDS_LOOKED_AT).select(fn.expr(verdict.schema_id(shape)))
+            asked |= {row[0] for row in first.distinct().collect() if row[0] is not None}
+            known = schemas.learn(coding.place, asked)
+        return decoders_of(known, verdict.wanted_of_avro(shape), is_by_id=coding.is_by_id)
+
+    def _is_more_known(
+        self, session: SparkSession, job: Job, schema: StructType, staged: Staged, asked: set[int]
+    ) -> bool:
+        """Whether records were taken for those of an unknown schema, and it is known now."""
+        coding = job.shape.avro
+        if coding is None or not coding.is_by_id or all(one.kind != "dead" for one in staged.files):
+            return False
+        rows = _staged_rows(session, job, schema, self._root)
+        is_unknown = fn.expr(f"{staged_rows.HEADGATE}.reason = {text(verdict.UNKNOWN_SCHEMA)}")
+        ids = rows.where(is_unknown).select(f"{staged_rows.HEADGATE}.schema_id").distinct()
+        found = {row[0] for row in ids.limit(IDS_MAX + len(asked) + 1).collect()} - asked
+        if len(found) > IDS_MAX:
+            raise Invalid(
+                f"stream {job.shape.stream}: one round has more than {IDS_MAX:,} ids of schemas "
+                "that nobody knows, so its records are hardly Avro with such a frame; nothing was "
+                "landed; next: correct source.format and source.framing in the settings"
+            )
+        asked |= found
+        return bool(found) and bool(self._schemas_of(job.shape).learn(coding.place, found))
+
+    def _schemas_of(self, shape: Shape) -> Schemas:
+        if self._schemas is None:
+            raise Invalid(f"stream {shape.stream}: nobody here knows schemas of Avro")
+        return self._schemas
+
+    def _learn(self, shape: Shape, staged: Staged) -> None:
+        landed = [file for file in staged.files if file.kind in ("data", "late")]
+        sizes_bytes = [os.path.getsize(f"{self._root}/{file.path}") for file in landed]
+        self._weights.learn(shape, sizes_bytes, sum(file.rows for file in landed))
 
     def close(self) -> None:
         with self._alone:
@@ -165,21 +236,25 @@ class SparkEngine:
             raise JobFailed(f"{what}: {cause}") from error
 
 
-def _judged(shape: Shape, lines: DataFrame, has_quick: bool) -> DataFrame:
+def _judged(
+    shape: Shape, lines: DataFrame, has_quick: bool, decoders: Sequence[Decoder] = ()
+) -> DataFrame:
     """Each line with its kind and hour. One step a select: then each is evaluated only once."""
     frame = lines
-    for column, expression in verdict.before_event_time(shape, by_function=has_quick):
+    for column, expression in verdict.before_event_time(
+        shape, by_function=has_quick, decoders=decoders
+    ):
         frame = frame.withColumn(column, fn.expr(expression))
-    frame = _with_found(shape, frame)
+    frame = _with_found(shape, frame, decoders)
     spark_type = frame.schema["found"].dataType.simpleString()
     for column, expression in verdict.after_event_time(shape, spark_type):
         frame = frame.withColumn(column, fn.expr(expression))
     return frame
 
 
-def _with_found(shape: Shape, frame: DataFrame) -> DataFrame:
+def _with_found(shape: Shape, frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
     if shape.event_time.by != "sql":
-        return frame.withColumn("found", fn.expr(verdict.found(shape)))
+        return frame.withColumn("found", fn.expr(verdict.found(shape, decoders)))
     # The expression sees the columns of the source and none of ours.
     if shape.format.endswith("parquet"):
         theirs = [fn.col(f"row.{name(field)}") for field in _columns_of(frame)]
@@ -201,7 +276,9 @@ def _laid_out(job: Job, judged: DataFrame, size_bytes: int, cores: int) -> DataF
     told = {"shard": "label", "headgate_kind": "kind", "headgate_hour": "CAST(hour AS INT)"}
     folders = [f"{told[folder]} AS {folder}" for folder in _made_of_rows(job)]
     rows = judged.selectExpr(*staged_rows.columns(job.shape, own), *folders)
-    tasks = min(math.ceil(size_bytes / TARGET_BYTES), cores)
+    # Smaller files are made by each task of its own rows: more tasks would make more of every hour.
+    a_task_bytes = max(TARGET_BYTES, job.shape.target_bytes)
+    tasks = min(math.ceil(size_bytes / a_task_bytes), cores)
     if tasks <= TASKS_UNSHUFFLED_MAX:
         return rows.coalesce(tasks)  # cheaper than to send every row to the task of its hour
     return rows.hint("rebalance", *[fn.col(folder) for folder in _made_of_rows(job)])
@@ -212,19 +289,25 @@ def _made_of_rows(job: Job) -> tuple[str, ...]:
     return _FOLDERS[1:] if len(job.inputs) == 1 else _FOLDERS
 
 
-def _write(job: Job, rows: DataFrame, folder: str) -> None:
+def _write(job: Job, rows: DataFrame, folder: str, records_max: int) -> None:
+    """`records_max`: of one file; 0: however many."""
     if len(job.inputs) == 1:
         folder = f"{folder}/shard={job.inputs[0].label}"
     url = to_write(folder)
+    shape = job.shape
     writer = rows.write.mode("error").partitionBy(*_made_of_rows(job))
-    if job.shape.land_as == "parquet":
+    writer = writer.option("maxRecordsPerFile", str(records_max))
+    writer = writer.option("compression", codecs.for_spark(shape.land_as, shape.codec))
+    if shape.land_as == "parquet":
         columns = [column for column in rows.columns if column not in _FOLDERS]
         writer = writer.options(
-            **staged_rows.parquet_options(columns, is_of_log=verdict.is_log(job.shape))
+            **staged_rows.parquet_options(columns, is_of_log=verdict.is_log(shape))
         )
-        writer.option("compression", "zstd").parquet(url)
+        writer.parquet(url)
+    elif shape.land_as == "avro":
+        writer.format("avro").save(url)
     else:
-        writer.option("compression", "none").option("lineSep", "\n").text(url)
+        writer.option("lineSep", "\n").text(url)
 
 
 def _counted(
@@ -235,9 +318,9 @@ def _counted(
     if not files:
         return Staged((), ())
     tallies, rows_by_file = _tallied(session, job, schema, root, files, has_quick)
-    is_parquet = job.shape.land_as == "parquet"
+    told_by = {"parquet": rows_of, "avro": containers.rows_of}.get(job.shape.land_as)
     staged = tuple(
-        _staged(file, root, rows_of(file) if is_parquet else rows_by_file.get(file, 0))
+        _staged(file, root, rows_by_file.get(file, 0) if told_by is None else told_by(file))
         for file in files
     )
     if sum(file.rows for file in staged) != sum(tally.rows for tally in tallies):
@@ -280,13 +363,10 @@ def _tallied(
     has_quick: bool,
 ) -> tuple[tuple[Tally, ...], dict[str, int]]:
     """By input file; and the rows of each staged file, if its format does not tell them."""
-    folder, is_parquet = to_read(f"{root}/{job.folder}"), job.shape.land_as == "parquet"
-    plain = [field for field in schema if field.name not in _FOLDERS]
-    typed = StructType([*plain, *(StructField(folder, StringType()) for folder in _FOLDERS)])
-    reader = session.read.schema(typed)
-    staged = reader.parquet(folder) if is_parquet else reader.option("lineSep", "\n").text(folder)
-    path = fn.lit("") if is_parquet else fn.col("_metadata.file_path")
-    whole = staged_rows.HEADGATE if is_parquet else "value"
+    has_columns = staged_rows.has_columns(job.shape)
+    staged = _staged_rows(session, job, schema, root)
+    path = fn.lit("") if has_columns else fn.col("_metadata.file_path")
+    whole = staged_rows.HEADGATE if has_columns else "value"
     of_shard, of_kind = (_told_by(one, files) for one in ("shard", "headgate_kind"))
     staged = staged.select(
         whole, of_shard.alias("shard"), of_kind.alias("kind"), path.alias("path")
@@ -323,6 +403,19 @@ def _tallied(
     )  # fmt: skip
     order = attrgetter("label", "partition", "number", "kind")
     return tuple(sorted(clamped, key=order)), by_file
+
+
+def _staged_rows(session: SparkSession, job: Job, schema: StructType, root: str) -> DataFrame:
+    """What was written, read again."""
+    folder = to_read(f"{root}/{job.folder}")
+    plain = [field for field in schema if field.name not in _FOLDERS]
+    typed = StructType([*plain, *(StructField(folder, StringType()) for folder in _FOLDERS)])
+    reader = session.read.schema(typed)
+    if job.shape.land_as == "parquet":
+        return reader.parquet(folder)
+    if job.shape.land_as == "avro":
+        return reader.format("avro").load(folder)
+    return reader.option("lineSep", "\n").text(folder)
 
 
 def _arrivals(job: Job) -> Callable[[Tally], int]:

@@ -2,7 +2,8 @@
 
     header, blank ─────────────────────────────────────────────▶ skip
     of a log that lands as text: more than one line; too long,
-    not UTF-8, not of its format, no event time,
+    not UTF-8, of a schema that nobody knows, not of its
+    format, not of the declared columns, no event time,
     an unusable one, one too far ahead of its arrival ─────────▶ dead, with the reason
     its hour ended by the mark of its source partition ────────▶ late
     everything else ───────────────────────────────────────────▶ data
@@ -11,9 +12,11 @@ In this order; the first that holds decides. Expressions are text in Spark's SQL
 earlier ones made. Reasons are fixed words: people count and select by them.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headgate.engine import EventTime, Shape
+from headgate.engine.avro import HEADER_BYTES, Decoder, Path, path_of
 from headgate.engine.jsonpath import (
     COMPACT,
     FLAT_BYTES_MAX,
@@ -37,9 +40,13 @@ NO_EVENT_TIME: Final = "no event time"
 BAD_EVENT_TIME: Final = "bad event time"
 AHEAD: Final = "ahead"
 NOT_ONE_LINE: Final = "not one line"
+BAD_AVRO: Final = "bad avro"
+UNKNOWN_SCHEMA: Final = "unknown schema"
+UNFIT: Final = "does not fit the declared columns"
 
 REASONS: Final = (
     TOO_LONG, NOT_UTF8, BAD_JSON, BAD_CSV, NO_EVENT_TIME, BAD_EVENT_TIME, AHEAD, NOT_ONE_LINE,
+    BAD_AVRO, UNKNOWN_SCHEMA, UNFIT,
 )  # fmt: skip
 SKIP: Final = "skip"  # in the place of a reason: no record at all
 NO_HOUR: Final = "__HIVE_DEFAULT_PARTITION__"  # what Spark names the folder of a null
@@ -52,6 +59,21 @@ _QUICK: Final = (
     ("look", SPACED, FLAT_BYTES_MAX),
     ("quick", NESTED, NESTED_BYTES_MAX),
 )
+_UNFIT: Final = "headgate_unfit"
+_NO_TEXT: Final = "CAST(NULL AS STRING)"
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint", "decimal", "string")
+_CASTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "boolean": ("string",),
+    "int": (*_WHOLE, "double"),
+    "bigint": _WHOLE,
+    "float": ("double", "string"),
+    "double": ("string",),
+    "decimal": ("string",),
+    "date": ("string",),
+    "timestamp": ("string",),
+    "timestamp_ntz": ("string",),
+}
+_NO_TIMES: Final = ("boolean", "binary", "array", "map", "struct")
 _PER_UNIT_MS: Final = {"ms": 1, "s": 1000}
 # What a cast to decimal takes in little time and memory: exponents are short.
 _NUMBER: Final = r"\A\s*[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,2})?\s*\z"
@@ -59,10 +81,18 @@ _NUMBER: Final = r"\A\s*[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,2})?\s
 _ISO_8601: Final = r"\A\s*[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?\z"
 
 
-def before_event_time(shape: Shape, *, by_function: bool = False) -> list[tuple[str, str]]:
+def before_event_time(
+    shape: Shape, *, by_function: bool = False, decoders: Sequence[Decoder] = ()
+) -> list[tuple[str, str]]:
     """Columns over `raw` and `line`, in this order."""
     fields = [("fields", _fields(shape))] if is_csv(shape) else []
-    return [*quickly(shape, by_function=by_function), *fields, ("flaw", flaw(shape))]
+    return [
+        *quickly(shape, by_function=by_function),
+        *fields,
+        *_decoded(shape, decoders),
+        ("flaw", flaw(shape, decoders)),
+        *_cells(shape, decoders),
+    ]
 
 
 def after_event_time(shape: Shape, spark_type: str) -> list[tuple[str, str]]:
@@ -94,7 +124,103 @@ def quickly(shape: Shape, *, by_function: bool = False) -> list[tuple[str, str]]
     return columns
 
 
-def flaw(shape: Shape) -> str:
+def wanted_of_avro(shape: Shape) -> list[Path]:
+    """Fields that anything is made of."""
+    how = shape.event_time
+    at = [path_of(how.text)] if how.by == "avro" else []
+    return [*at, *((column,) for column, _ in shape.declared)]
+
+
+def _cells(shape: Shape, decoders: Sequence[Decoder]) -> list[tuple[str, str]]:
+    """A struct of the declared columns, and why they are not what the record has; null: they are.
+    Fields that nobody declared are left out, and what a record does not have is null."""
+    if not shape.declared:
+        return []
+    if shape.avro is None:
+        fields = ", ".join(f"{name(column)} {told}" for column, told in shape.declared)
+        options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {text(_UNFIT)})"
+        whole = f"from_json(raw, {text(f'{fields}, {_UNFIT} string')}, {options})"
+    else:
+        values = [(_is_its(shape, one), _cells_of(shape, one)) for one in decoders]
+        whole = case(values, "NULL") if values else _no_cells(shape)
+    return [("cells", case([("flaw IS NULL AND raw IS NOT NULL", whole)], "NULL"))]
+
+
+def _cells_of(shape: Shape, decoder: Decoder) -> str:
+    pairs, lost = list[str](), list[str]()
+    for column, declared in shape.declared:
+        leaf, told = decoder.at((column,)), decoder.schema.type_at((column,))
+        if is_castable(told, declared):
+            value = f"try_cast({leaf} AS {declared})"
+            lost.append(f"({leaf} IS NOT NULL AND {value} IS NULL)")
+        else:
+            value = f"CAST(NULL AS {declared})"
+            if decoder.schema.has((column,)):
+                lost.append("true")
+        pairs.append(f"{text(column)}, {value}")
+    unfit = case([(" OR ".join(lost), "'x'")], "CAST(NULL AS STRING)") if lost else _NO_TEXT
+    return f"named_struct({', '.join(pairs)}, {text(_UNFIT)}, {unfit})"
+
+
+def _no_cells(shape: Shape) -> str:
+    pairs = ", ".join(f"{text(column)}, CAST(NULL AS {told})" for column, told in shape.declared)
+    return f"named_struct({pairs}, {text(_UNFIT)}, {_NO_TEXT})"
+
+
+def is_castable(told: str, declared: str) -> bool:
+    """Whether values of a type of Avro may become the declared one without another meaning: a bare
+    number is no time."""
+    if not told:
+        return False
+    kind, wanted = told.partition("(")[0], declared.partition("(")[0]
+    return told == declared or wanted in _CASTS.get(kind, ())
+
+
+def schema_id(shape: Shape) -> str:
+    """As the frame of the record says it; null: it has none."""
+    if shape.avro is None or not shape.avro.is_framed:
+        return "CAST(NULL AS BIGINT)"
+    raw = "CAST(raw AS BINARY)"
+    is_framed = f"octet_length(raw) >= {HEADER_BYTES} AND substring({raw}, 1, 1) = X'00'"
+    number = f"conv(hex(substring({raw}, 2, 4)), 16, 10)"
+    return case([(is_framed, f"CAST({number} AS BIGINT)")], "NULL")
+
+
+def _decoded(shape: Shape, decoders: Sequence[Decoder]) -> list[tuple[str, str]]:
+    """`schema_id`, and a column for each schema: a record has something in its own only."""
+    if shape.avro is None:
+        return []
+    body = "CAST(raw AS BINARY)"
+    if shape.avro.is_framed:
+        body = f"substring({body}, {HEADER_BYTES + 1})"
+    is_short = f"octet_length(raw) <= {shape.record_bytes_max}"
+    return [
+        ("schema_id", schema_id(shape)),
+        *((one.column, case([(f"{is_short} AND {_is_its(shape, one)}", one.decoded(body))], "NULL"))
+          for one in decoders),
+    ]  # fmt: skip
+
+
+def _is_its(shape: Shape, decoder: Decoder) -> str:
+    if decoder.id is not None:
+        return f"schema_id = {decoder.id}"
+    return "schema_id IS NOT NULL" if shape.avro and shape.avro.is_framed else "true"
+
+
+def _avro_flaws(shape: Shape, decoders: Sequence[Decoder]) -> list[tuple[str, str]]:
+    if shape.avro is None:
+        return []
+    bad, found = text(BAD_AVRO), list[tuple[str, str]]()
+    if shape.avro.is_framed:
+        found.append(("schema_id IS NULL", bad))
+    if shape.avro.is_by_id:
+        known = ", ".join(str(one.id) for one in decoders)
+        found.append((f"schema_id NOT IN ({known})" if known else "true", text(UNKNOWN_SCHEMA)))
+    found += [(f"{_is_its(shape, one)} AND {one.column} IS NULL", bad) for one in decoders]
+    return found
+
+
+def flaw(shape: Shape, decoders: Sequence[Decoder] = ()) -> str:
     """Why a line is no usable record whatever its event time; null if it is one."""
     branches = [("line = 1", text(SKIP))] if shape.format == "csv" else []
     if is_log(shape) and shape.land_as == "text":
@@ -107,7 +233,8 @@ def flaw(shape: Shape) -> str:
         branches.append((r"raw RLIKE '\\A\\s*\\z'", text(SKIP)))
     if not shape.format.endswith("parquet"):
         branches.append((f"octet_length(raw) > {shape.record_bytes_max}", text(TOO_LONG)))
-    if not shape.format.endswith(("parquet", "binary")):
+    branches += _avro_flaws(shape, decoders)
+    if not shape.format.endswith(("parquet", "binary", "avro")):
         branches.append(("NOT is_valid_utf8(raw)", text(NOT_UTF8)))
     if _is_json(shape):
         branches.append((f"NOT ({is_object('raw')})", text(BAD_JSON)))
@@ -130,7 +257,7 @@ def is_object(column: str) -> str:
     return rf"({column} RLIKE '\\A\\s*\\{{') AND {keys}"
 
 
-def found(shape: Shape) -> str:
+def found(shape: Shape, decoders: Sequence[Decoder] = ()) -> str:
     """The event time as it stands in the record; null if there is none."""
     how = shape.event_time
     if how.by == "json":
@@ -143,6 +270,8 @@ def found(shape: Shape) -> str:
         value = f"nullif({_extract('raw', how.text)}, '')"
     elif how.by == "column":
         value = _column(how, shape)
+    elif how.by == "avro":
+        value = _in_avro(shape, decoders)
     elif how.by == "kafka":
         return "stamp_ms"  # whatever is wrong with the record: its letter shall tell it, too
     else:
@@ -155,7 +284,10 @@ def instant(
 ) -> list[tuple[str, str]]:
     """From `found`, which has this type, to `event_time` and `ms`; both null if it is unusable. A
     tombstone happened when its log says."""
-    if how.unit != "text" and spark_type not in ("timestamp", "timestamp_ntz", "date"):
+    if how.by == "avro":
+        value, ms = "found", "at"
+        as_timestamp = "timestamp_millis(at)"
+    elif _is_number(how, spark_type):
         value, ms = _ms(how, spark_type), "at"
         as_timestamp = "timestamp_millis(at)"
     else:
@@ -179,6 +311,7 @@ def reason(shape: Shape) -> str:
     return case(
         [
             ("flaw IS NOT NULL", "flaw"),
+            *([(f"cells.{_UNFIT} IS NOT NULL", text(UNFIT))] if shape.declared else []),
             (lacks, text(NO_EVENT_TIME)),
             ("ms IS NULL", text(BAD_EVENT_TIME)),
             (f"ms - {shape.future_skew_ms} > arrival_ms", text(AHEAD)),
@@ -255,23 +388,47 @@ def _column(how: EventTime, shape: Shape) -> str:
     return f"fields.c{shape.columns.index(how.text)}"
 
 
-def _ms(how: EventTime, spark_type: str) -> str:
+def _in_avro(shape: Shape, decoders: Sequence[Decoder]) -> str:
+    """In milliseconds, whatever each schema has; what is no time becomes one after all times."""
+    path = path_of(shape.event_time.text)
+    values = [(_is_its(shape, one), _ms_in(shape.event_time, one, path)) for one in decoders]
+    return case(values, "CAST(NULL AS BIGINT)")
+
+
+def _ms_in(how: EventTime, decoder: Decoder, path: Path) -> str:
+    leaf, spark_type = decoder.at(path), decoder.schema.type_at(path)
+    if not spark_type or spark_type.startswith(_NO_TIMES):
+        return "CAST(NULL AS BIGINT)"
+    if decoder.schema.logical_at(path) == "timestamp-nanos":
+        ms = f"{leaf} DIV 1000000"
+    elif _is_number(how, spark_type):
+        ms = _ms(how, spark_type, leaf)
+    else:
+        ms = f"unix_millis({_timestamp(how, spark_type, leaf)})"
+    return case([(f"{leaf} IS NOT NULL", f"coalesce({ms}, {YEAR_10000_MS}L)")], "NULL")
+
+
+def _is_number(how: EventTime, spark_type: str) -> bool:
+    return how.unit != "text" and spark_type not in ("timestamp", "timestamp_ntz", "date")
+
+
+def _ms(how: EventTime, spark_type: str, found: str = "found") -> str:
     factor = _PER_UNIT_MS[how.unit]
     if spark_type in ("tinyint", "smallint", "int", "bigint"):
-        return f"try_multiply(CAST(found AS BIGINT), {factor}L)"
-    as_text = "CAST(found AS STRING)"
+        return f"try_multiply(CAST({found} AS BIGINT), {factor}L)"
+    as_text = f"CAST({found} AS STRING)"
     whole = f"try_multiply(try_cast({as_text} AS BIGINT), {factor}L)"
     part = f"floor(try_multiply(try_cast({as_text} AS DECIMAL(38, 9)), {factor}))"
     guarded = case([(f"{as_text} RLIKE {text(_NUMBER)}", f"try_cast({part} AS BIGINT)")], "NULL")
     return f"coalesce({whole}, {guarded})"
 
 
-def _timestamp(how: EventTime, spark_type: str) -> str:
+def _timestamp(how: EventTime, spark_type: str, found: str = "found") -> str:
     if spark_type == "timestamp":
-        return "found"
+        return found
     if spark_type in ("timestamp_ntz", "date"):
-        return "CAST(found AS TIMESTAMP)"
-    as_text = "CAST(found AS STRING)"
+        return f"CAST({found} AS TIMESTAMP)"
+    as_text = f"CAST({found} AS STRING)"
     if how.pattern:
         return f"try_to_timestamp({as_text}, {text(how.pattern)})"
     return case([(f"{as_text} RLIKE {text(_ISO_8601)}", f"try_to_timestamp({as_text})")], "NULL")

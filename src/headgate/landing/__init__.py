@@ -52,7 +52,10 @@ class StreamSettings:
     nodes: tuple[str, ...] = ()  # labels: only nodes that have one of them; none: any
     steps: tuple[StepSettings, ...] = ()
     is_merged: bool = False  # small files of an hour, before its flag
-    target_bytes: int = 128_000_000  # of a merged file
+    target_bytes: int = 128_000_000  # of a file, about
+    codec: str = ""  # "": the one that is usual for the format
+    columns: tuple[tuple[str, str], ...] = ()  # name and type, of what becomes of a record; none:
+    # it lands as it came
 
     @property
     def life(self) -> int:

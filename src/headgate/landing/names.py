@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from headgate.commits.record import commit_of as commit_of  # names of files belong together
-from headgate.engine import Kind, LandAs, StagedFile
+from headgate.engine import Kind, StagedFile
+from headgate.engine.codecs import suffix_of
 from headgate.lake.paths import LATE as LATE
 from headgate.lake.paths import STAGING
 from headgate.landing import LateRecords, StreamSettings
@@ -22,7 +23,6 @@ DEAD = "_dead"
 REDRIVE = "_redrive"  # dead letters that wait to be driven in again
 REDRIVEN = "_redriven"
 LATE_LETTERS = "late"  # among the dead letters: good records that came too late
-SUFFIXES: dict[LandAs, str] = {"parquet": "parquet", "json": "json", "text": "txt"}
 ATTEMPT = re.compile(r"([0-9a-f]{32})((?:\.\d+-\d+)+)")
 
 
@@ -47,7 +47,7 @@ def named(
     last, is late: no flag of this stream will ever speak for it."""
     end_ms = settings.end_ms
     found: list[Named] = []
-    stem, suffix = file_stem(shard, number), SUFFIXES[settings.land_as]
+    stem, suffix = file_stem(shard, number), suffix_of(settings.land_as, settings.codec)
     folders: dict[tuple[Kind, int | None], str] = {}  # of few hours, for many files
     counts: dict[str, int] = {}
     for file in sorted(files, key=attrgetter("path")):

@@ -392,6 +392,10 @@ class ShardWork:
             settings.future_skew_ms if is_sure else 2**60,
             "" if kafka is None else kafka.place,
             () if kafka is None else kafka.land,
+            settings.codec,
+            settings.target_bytes,
+            source.coding if isinstance(source, KafkaSettings) else None,
+            settings.columns,
         )
 
     # Committing

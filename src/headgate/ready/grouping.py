@@ -8,16 +8,23 @@ could be one. A file that is as large stays as it is, and so does one that would
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Final
 
 from headgate.commits.record import RecordFile
 from headgate.lake.paths import folder_of
 
 Group = tuple[RecordFile, ...]
 
+UNMERGED: Final = "avro"  # files of this format stay as they are
+
 
 def groups_of(files: Iterable[RecordFile], target_bytes: int) -> tuple[Group, ...]:
     """None: there is nothing to gain."""
-    small = [file for file in files if file.size_bytes < target_bytes]
+    small = [
+        file
+        for file in files
+        if file.size_bytes < target_bytes and suffix_of(file.published) != UNMERGED
+    ]
     return tuple(
         group
         for _, alike in groupby(sorted(small, key=_order), key=_kind)
@@ -27,7 +34,8 @@ def groups_of(files: Iterable[RecordFile], target_bytes: int) -> tuple[Group, ..
 
 
 def suffix_of(path: str) -> str:
-    return path.rpartition(".")[2]
+    """All that is behind the first dot of its name: lines may be packed."""
+    return path.rpartition("/")[2].partition(".")[2]
 
 
 def _kind(file: RecordFile) -> tuple[str, str]:

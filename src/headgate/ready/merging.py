@@ -26,6 +26,7 @@ from headgate.commits.merges import (
 )
 from headgate.commits.record import facts_of
 from headgate.commits.roots import FlagMove, RootJournal
+from headgate.engine.codecs import GZIPPED
 from headgate.engine.failure import JobFailed
 from headgate.engine.merger import Merged, MergeJob, Merger
 from headgate.errors import Conflict, Corrupt, Halted, OutcomeUnknown, Unavailable
@@ -146,8 +147,11 @@ def _suffix(group: Group) -> str:
     return suffix_of(group[0].published)
 
 
-def _format(group: Group) -> Literal["lines", "parquet"]:
-    return "parquet" if _suffix(group) == "parquet" else "lines"
+def _format(group: Group) -> Literal["lines", "packed", "parquet"]:
+    suffix = _suffix(group)
+    if suffix == "parquet":
+        return "parquet"
+    return "packed" if suffix.endswith(GZIPPED) else "lines"
 
 
 def _check_free(lake: Lake, paths: Sequence[str]) -> None:

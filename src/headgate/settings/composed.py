@@ -9,11 +9,13 @@ from headgate.lake import LakeSettings
 from headgate.landing import StepSettings, StreamSettings
 from headgate.periods import FolderTemplate, life_name
 from headgate.settings import NodeDefaults, Settings, TableSettings, rules
+from headgate.settings.ddl import columns_of
 from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, StreamPart
-from headgate.sources import FilesSettings, KafkaSettings, SourceSettings
+from headgate.sources import AvroSettings, FilesSettings, KafkaSettings, SourceSettings
 
-_BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka"]] = {
-    **{"json": "json", "regex": "regex", "column": "column", "sql": "sql", "kafka": "kafka"}
+_BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka", "avro"]] = {
+    **{"json": "json", "regex": "regex", "column": "column", "sql": "sql", "kafka": "kafka"},
+    **{"avro": "avro"},
 }
 
 
@@ -77,6 +79,8 @@ def _stream(name: str, one: StreamPart) -> StreamSettings:
         steps=tuple(StepSettings(step.kind, step.model_extra or {}) for step in one.steps),
         is_merged=one.merge,
         target_bytes=one.target_size,
+        codec=one.codec or "",
+        columns=() if one.columns is None else columns_of(one.columns),
     )
 
 
@@ -100,6 +104,21 @@ def _kafka(one: KafkaPart) -> KafkaSettings:
         land=tuple(dict.fromkeys(one.land)),
         records_max=one.round_records,
         records_per_s=one.records_per_second,
+        avro=_avro(one) if one.format == "avro" else None,
+    )
+
+
+def _avro(one: KafkaPart) -> AvroSettings:
+    registry = one.registry
+    if registry is None:
+        return AvroSettings(one.schema_file or "", is_framed=one.framing == "confluent")
+    return AvroSettings(
+        registry=registry.url,
+        is_framed=True,
+        user=registry.user or "",
+        password=registry.password or "",
+        token=registry.token or "",
+        ca=registry.ca or "",
     )
 
 

@@ -9,8 +9,11 @@ from itertools import combinations
 from typing import Any
 
 from headgate.commits.roots import root_name
+from headgate.engine.codecs import CODECS
+from headgate.engine.rows import EXTRA_COLUMNS, OURS
 from headgate.errors import Invalid
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name, life_name
+from headgate.settings.ddl import columns_of
 from headgate.settings.problems import Place, Problem, nearest
 from headgate.settings.rules import absolute, is_inside
 from headgate.settings.secrecy import guarded
@@ -28,6 +31,9 @@ def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
         *(found for name, one in streams.items() for found in _folder(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _lives(name, _mapping(one), streams)),
         *(found for name, one in streams.items() for found in _event_time(name, _mapping(one))),
+        *(found for name, one in streams.items() for found in _codec(name, _mapping(one))),
+        *(found for name, one in streams.items() for found in _avro(name, _mapping(one))),
+        *(found for name, one in streams.items() for found in _columns(name, _mapping(one))),
         *(found for name, one in tables.items() for found in _feed(name, _mapping(one), streams)),
         *_table_places(tables, tree.get("lake"), folder),
         *_bare_secrets(conf, ("spark", "conf")),
@@ -137,13 +143,68 @@ def _event_time(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
         "csv": {"json": "column, regex or sql"},
         "parquet": {"json": "column or sql", "regex": "column or sql"},
         "binary": {"json": "kafka or sql", "regex": "kafka or sql", "column": "kafka or sql"},
+        "avro": {one: "avro, kafka or sql" for one in ("json", "regex", "column")},
     }
-    if is_kafka and kind not in ("json", "text", "binary"):
+    if "avro" in _mapping(stream.get("event_time")) and not (is_kafka and kind == "avro"):
+        words = "is for a source of kind kafka with `format: avro`"
+        yield Problem(("streams", name, "event_time", "avro"), words)
+    if is_kafka and kind not in ("json", "text", "binary", "avro"):
         return  # that is said where it stands
     for by, others in impossible.get(str(kind), {}).items():
         if by in _mapping(stream.get("event_time")):
             words = f"has no meaning for {kind} {'records' if is_kafka else 'files'}: use {others}"
             yield Problem(("streams", name, "event_time", by), words)
+
+
+def _avro(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
+    """What cannot be with files of this format."""
+    if stream.get("land_as") != "avro":
+        return
+    if stream.get("merge") is True:
+        words = "avro files are not merged: leave it out, or land as parquet"
+        yield Problem(("streams", name, "merge"), words)
+    if _mapping(stream.get("source")).get("format") == "parquet":
+        words = "Parquet files land as parquet or json, and not as avro"
+        yield Problem(("streams", name, "land_as"), words)
+
+
+def _columns(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
+    """Whether records can become these columns."""
+    at, source = ("streams", name, "columns"), _mapping(stream.get("source"))
+    if not isinstance(stream.get("columns"), str):
+        return
+    try:
+        own = columns_of(str(stream["columns"]))
+    except Invalid:
+        return  # refused where it stands
+    kind, land_as = source.get("format", "json"), stream.get("land_as", "parquet")
+    if kind not in ("json", "avro"):
+        yield Problem(at, f"is for json and avro records, and these are {kind}")
+    if land_as not in ("parquet", "avro"):
+        yield Problem(at, f"is for parquet and avro, and the stream lands as {land_as}")
+    if stream.get("late_records") == "dead-letter":
+        words = "dead letters are records as they came, and a late one would be columns by then: "
+        yield Problem(at, f"{words}use `late_records: divert`")
+    land = source.get("land") or ()
+    beside = [column for extra in land for column in EXTRA_COLUMNS.get(str(extra), ())]
+    for column, _ in own:
+        if column.lower() in (*beside, *OURS):
+            yield Problem(at, f"a column {column!r} is there already: name yours otherwise")
+
+
+def _codec(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
+    """Whether files of this format can be packed like that."""
+    codec, land_as = stream.get("codec"), stream.get("land_as", "parquet")
+    every = {one for known in CODECS.values() for one in known}
+    if codec not in every or land_as not in CODECS:
+        return  # that is said where it stands
+    known = CODECS[land_as]
+    if codec not in known:
+        words = (
+            f"{land_as} is not packed by {codec}: use {' or '.join(known)}; the nearest is "
+            f"{nearest(codec, known)!r}"
+        )
+        yield Problem(("streams", name, "codec"), words)
 
 
 def _kafka(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
@@ -167,10 +228,10 @@ def _kafka(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
         except Invalid as error:
             _, _, words = str(error).partition(": ")
             yield Problem((*at, "spark_options", str(option)), words)
-    if source.get("land") and land_as != "parquet":
-        yield Problem((*at, "land"), f"is for parquet, and the stream lands as {land_as}")
-    if source.get("format") == "binary" and land_as != "parquet":
-        words = f"is landed as parquet only, and the stream lands as {land_as}"
+    if source.get("land") and land_as not in ("parquet", "avro"):
+        yield Problem((*at, "land"), f"is for parquet and avro, and the stream lands as {land_as}")
+    if source.get("format") in ("binary", "avro") and land_as not in ("parquet", "avro"):
+        words = f"is landed as parquet or avro only, and the stream lands as {land_as}"
         yield Problem((*at, "format"), words)
 
 

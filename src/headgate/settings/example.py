@@ -27,7 +27,8 @@ streams:
     event_time:                   # exactly one of json, regex, column, sql
       json: $.at
       unit: ms                    # ms or s since 1970; or, for texts, parse: iso
-    land_as: parquet              # parquet, json, text
+    land_as: parquet              # parquet, avro, json, text
+    # codec: zstd                 # of parquet also snappy, gzip, lz4, none; of json and text gzip
     folder: "{yyyy}-{MM}-{dd}/{HH}/{stream}/data"
     shards: 1                     # how many nodes can share it; fixed by its first commit
     shift: 5m                     # wall time that one commit covers
@@ -40,7 +41,7 @@ streams:
     # record_size_max: 16MB       # longer records are dead letters
     # round_size: 512MB           # so much waiting starts a round before the shift ends
     # merge: false                # true: small files of an hour become few, before its flag
-    # target_size: 128MB          # of a merged file
+    # target_size: 128MB          # of a file, about
     # nodes: [big]                # only nodes with one of these labels
 
 spark:

@@ -31,9 +31,10 @@ from headgate.errors import Invalid
 from headgate.landing import LateRecords
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate
 from headgate.settings import TableKind, rules, units
+from headgate.settings.ddl import columns_of
 from headgate.settings.keys import Schema
 from headgate.settings.problems import Place, nearest, quoted
-from headgate.settings.secrecy import connect_server, unreferring
+from headgate.settings.secrecy import connect_server, secret_reference, unreferring
 from headgate.settings.wording import Error
 from headgate.store.names import check_namespace
 
@@ -169,6 +170,7 @@ Hour = Annotated[Text, AfterValidator(kept(rules.hour_ms))]
 Folder = Annotated[Text, AfterValidator(kept(FolderTemplate.parse))]
 Topic = Annotated[Text, AfterValidator(checked(rules.topic_name))]
 Start = Annotated[Text, AfterValidator(kept(rules.start_ms))]
+Secret = Annotated[Shown, AfterValidator(checked(secret_reference))]
 
 ConfText = Annotated[
     str,
@@ -253,6 +255,31 @@ class FilesPart(Part):
         return self
 
 
+def _addressed(value: object) -> object:
+    return {"url": value} if isinstance(value, str) else value
+
+
+class RegistryPart(Part):
+    """A schema registry."""
+
+    model_config = ConfigDict(title="registry")
+    url: Annotated[Text, AfterValidator(checked(rules.web_address))] = Field(
+        description="Where it is: http://host:port or https://…"
+    )
+    user: Text | None = Field(None, description="The name for it, with `password`.")
+    password: Secret | None = Field(None, description="A reference to it, like ${env:NAME}.")
+    token: Secret | None = Field(None, description="A reference to one, instead of a user.")
+    ca: Path | None = Field(None, description="A file with certificates to trust.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "RegistryPart":
+        if (self.user is None) != (self.password is None):
+            raise refused("needs `user` and `password` together", "user")
+        if self.user is not None and self.token is not None:
+            raise refused("has a user and a token: keep one", "token")
+        return self
+
+
 class KafkaPart(Part):
     """Topics of a Kafka cluster."""
 
@@ -264,8 +291,22 @@ class KafkaPart(Part):
     pattern: Annotated[Text, AfterValidator(checked(rules.pattern))] | None = Field(
         None, description="A regular expression: each topic that it matches is a stream by itself."
     )
-    format: Literal["json", "text", "binary"] = Field(
+    format: Literal["json", "text", "binary", "avro"] = Field(
         "json", description="What the value of a record is."
+    )
+    schema_file: Path | None = Field(
+        None, alias="schema", description="Of avro: a file with the schema of all records."
+    )
+    registry: (
+        Annotated[
+            RegistryPart, BeforeValidator(_addressed, json_schema_input_type=str | RegistryPart)
+        ]
+        | None
+    ) = Field(None, description="Of avro: a schema registry, by its URL or with more.")
+    framing: Literal["none", "confluent"] | None = Field(
+        None,
+        description="Of avro: what stands before a record; with a registry, confluent: a zero byte "
+        "and the id of its schema.",
     )
     start: Start = Field(
         "beginning",
@@ -284,7 +325,7 @@ class KafkaPart(Part):
         {}, description="Of Spark's Kafka reader, in its own words, beside those it gets from here."
     )
     land: tuple[Literal["key", "headers", "timestamp"], ...] = Field(
-        (), description="What is landed beside the value; parquet only."
+        (), description="What is landed beside the value, as parquet or avro."
     )
     round_records: Annotated[Whole, Field(ge=1)] = Field(
         10_000_000, description="No round reads more records than that."
@@ -299,7 +340,21 @@ class KafkaPart(Part):
             raise refused("needs exactly one of `topic`, `topics` and `pattern`", "topic")
         if len({*self.topics}) < len(self.topics):
             raise refused("a topic is there twice", "topics")
+        self._fits_avro()
         return self
+
+    def _fits_avro(self) -> None:
+        given = {"schema": self.schema_file, "registry": self.registry, "framing": self.framing}
+        for key, value in given.items():
+            if value is not None and self.format != "avro":
+                raise refused(f"is for `format: avro`, and the format is {self.format}", key)
+        if self.format != "avro":
+            return
+        if (self.schema_file is None) == (self.registry is None):
+            raise refused("avro needs exactly one of `schema` and `registry`", "schema")
+        if self.registry is not None and self.framing == "none":
+            words = "without a frame no record says which schema of the registry it has: name a "
+            raise refused(f"{words}`schema` instead of the registry", "framing")
 
 
 def _source_kind(value: object) -> str:
@@ -315,7 +370,7 @@ SourcePart = Annotated[
 
 
 class EventTimePart(Part):
-    """How the event time is taken from a record: exactly one of json, regex, column, sql, kafka."""
+    """How the event time is taken from a record, in exactly one of these ways."""
 
     model_config = ConfigDict(title="event_time")
     json_path: Annotated[Text, AfterValidator(checked(rules.json_path))] | None = Field(
@@ -328,6 +383,9 @@ class EventTimePart(Part):
     sql: Text | None = Field(None, description="An expression of Spark SQL.")
     kafka: Literal["timestamp"] | None = Field(
         None, description="The time that Kafka keeps of the record."
+    )
+    avro: Annotated[Text, AfterValidator(checked(rules.avro_field))] | None = Field(
+        None, description="A field of an Avro record, like meta.at."
     )
     unit: Literal["ms", "s"] | None = Field(
         None, description="Of a number, since 1970 in UTC; ms if there is no `parse` either."
@@ -342,7 +400,7 @@ class EventTimePart(Part):
         if len(given) != 1:
             names = " and ".join(given) if given else "none of them"
             raise refused(
-                f"needs exactly one of json, regex, column, sql and kafka, and has {names}"
+                f"needs exactly one of json, regex, column, sql, kafka and avro, and has {names}"
             )
         if self.kafka is not None and (self.unit is not None or self.parse is not None):
             raise refused("the time that Kafka keeps needs neither `unit` nor `parse`")
@@ -358,6 +416,7 @@ class EventTimePart(Part):
             "column": self.column,
             "sql": self.sql,
             "kafka": self.kafka,
+            "avro": self.avro,
         }
         return {key: text for key, text in every.items() if text is not None}
 
@@ -376,6 +435,15 @@ class StreamPart(Part):
     source: SourcePart = Field(description="Where its records come from.")
     event_time: EventTimePart = Field(description="When a record happened.")
     land_as: LandAs = Field("parquet", description="The format in the lake.")
+    codec: Literal["zstd", "snappy", "gzip", "lz4", "deflate", "none"] | None = Field(
+        None,
+        description="How it is packed; none given: parquet by zstd, avro by deflate, others not.",
+    )
+    columns: Annotated[Text, AfterValidator(kept(columns_of))] | None = Field(
+        None,
+        description="What becomes of a record, like id BIGINT, note STRING; none: it lands as it "
+        "came.",
+    )
     folder: Folder = Field(DEFAULT_FOLDER, description="Where an hour lies in the lake; in UTC.")
     former_folders: tuple[Folder, ...] = Field(
         (), description="Where it landed before a person let it begin anew; the first one first."
@@ -412,7 +480,7 @@ class StreamPart(Part):
         False, description="Whether small files of an hour are merged before its flag."
     )
     target_size: TargetSize = written(
-        "128MB", description="Of a merged file, about; larger files stay as they are."
+        "128MB", description="Of a file, about; smaller ones are merged if `merge` says so."
     )
     nodes: tuple[Text, ...] = Field(
         (), description="Only nodes with one of these labels; none: any."

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from headgate.engine.packages import is_path
 from headgate.errors import Invalid
@@ -23,6 +24,7 @@ _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _STEP = re.compile(r"\.([^\W\d][\w-]*)|\['([^'\\]+)'\]")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's own rule
+_FIELDS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _MODE = re.compile(r"(?:0o)?0?([0-7]{3})")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # As Spark's to_timestamp takes them; it refuses all other letters.
@@ -138,6 +140,25 @@ def hour_ms(text: str) -> int:
     if period.kind != "hour":
         raise Invalid(f"{text!r} is a day: write its hour, like {text}T00")
     return period.start_ms
+
+
+def avro_field(text: str) -> str:
+    """A name, or several with dots for what is inside of another."""
+    if not _FIELDS.fullmatch(text):
+        raise Invalid(f"{text[:60]!r} is no field of an Avro record: write at, or meta.at")
+    return text
+
+
+def web_address(text: str) -> str:
+    """A URL without a user: that has a key of its own."""
+    found = urlsplit(text)
+    if found.scheme not in ("http", "https") or not found.hostname:
+        raise Invalid(f"{text[:60]!r} is no address like http://localhost:8081 or https://…")
+    if "@" in found.netloc:
+        raise Invalid("has a user in it: write `user` and `password` beside `url`")
+    if found.query or found.fragment:
+        raise Invalid("ends with ? or #: write only where the registry is")
+    return text
 
 
 def pattern(text: str) -> str:

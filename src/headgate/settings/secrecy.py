@@ -60,6 +60,13 @@ def connect_server(url: str) -> str:
     return url
 
 
+def secret_reference(text: str) -> str:
+    """The same reference. Raises Invalid for anything else, without repeating it."""
+    if not is_reference(text):
+        raise Invalid(f"holds a bare secret, which would be shown and stored; {HINT}")
+    return text
+
+
 def unreferring(text: str) -> str:
     """The same text. Raises Invalid if it is a reference where none is looked up."""
     if _REFERENCE_INSIDE.search(text):

@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from headgate.engine.avro import Schema, path_of
 from headgate.errors import Invalid
+from headgate.landing import StreamSettings
 from headgate.references import is_reference, resolve
 from headgate.settings import Settings
 from headgate.settings.problems import Place, Problem, shown
 from headgate.settings.rules import is_inside
-from headgate.sources import FilesSettings, KafkaSettings
+from headgate.sources import AvroSettings, FilesSettings, KafkaSettings
+from headgate.sources.kafka.registry import read_schema
 from headgate.store import registry
 from headgate.store import url as store_url
 
@@ -28,6 +31,7 @@ def obstacles(settings: Settings) -> list[Problem]:
         at, source = ("streams", name, "source"), stream.source
         if isinstance(source, KafkaSettings):
             found += _no_client((*at, "kind"))
+            found += _no_schema(("streams", name), stream)
             continue
         found += _no_folder((*at, "path"), source.path)
         found += _no_folder((*at, "move_to"), source.move_to)
@@ -52,6 +56,22 @@ def _no_client(at: Place) -> Iterator[Problem]:
         yield Problem(at, words)
 
 
+def _no_schema(at: Place, stream: StreamSettings) -> Iterator[Problem]:
+    """Of Avro records in a file: whether it can be read, and has the field of the event time."""
+    avro = getattr(stream.source, "avro", None)
+    if not isinstance(avro, AvroSettings) or not avro.schema:
+        return
+    try:
+        schema = Schema(read_schema(avro.schema))
+    except Invalid as error:
+        yield Problem((*at, "source", "schema"), str(error))
+        return
+    how = stream.event_time
+    if how.by == "avro" and not schema.type_at(path_of(how.text)):
+        words = f"{avro.schema} has no field {how.text!r} of one type"
+        yield Problem((*at, "event_time", "avro"), words)
+
+
 def _no_folder(at: Place, folder: str) -> Iterator[Problem]:
     """Above a folder that is still to be made there may be a file, too."""
     if not folder:
@@ -68,6 +88,9 @@ def surroundings(settings: Settings) -> list[str]:
         if isinstance(source, KafkaSettings):
             for key, value in (*source.options.items(), *source.spark_options.items()):
                 found += _reference(f"{at}.{key}", value)
+            if source.avro is not None:
+                found += _reference(f"{at}.registry.password", source.avro.password)
+                found += _reference(f"{at}.registry.token", source.avro.token)
             continue
         found += _folder(f"{at}.path", source.path, os.R_OK | os.X_OK)
         if source.move_to:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from headgate.engine import InputFile, InputSpan, Tally
+from headgate.engine import AvroCoding, InputFile, InputSpan, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,33 @@ class FilesSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AvroSettings:
+    """Where the schemas of Avro records are: in a file, or in a registry by their ids."""
+
+    schema: str = ""  # absolute; of all records
+    registry: str = ""  # a URL; then each id has its own
+    is_framed: bool = False  # a zero byte and the id of its schema stand before each record
+    user: str = ""  # of the registry, as all of the next
+    password: str = ""  # a reference
+    token: str = ""  # a reference
+    ca: str = ""  # absolute; certificates to trust
+
+    @property
+    def coding(self) -> AvroCoding:
+        """No secret is in it."""
+        told = (self.registry, self.user, self.password, self.token, self.ca)
+        place = self.schema or hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+        return AvroCoding(place, self.is_framed, not self.schema)
+
+
+@dataclass(frozen=True, slots=True)
 class KafkaSettings:
     """Topics of a Kafka cluster."""
 
     brokers: str  # host:port, with commas
     topics: tuple[str, ...]
     pattern: str = ""  # of topics that become streams of their own; then there are no others
-    format: Literal["json", "text", "binary"] = "json"  # of the value
+    format: Literal["json", "text", "binary", "avro"] = "json"  # of the value
     start: Literal["beginning", "end", "time"] = "beginning"
     start_ms: int | None = None  # of `time`
     out_of_range: Literal["fail", "earliest", "latest"] = "fail"
@@ -55,10 +75,15 @@ class KafkaSettings:
     land: tuple[Literal["key", "headers", "timestamp"], ...] = ()  # beside the value
     records_max: int = 10_000_000  # of one round
     records_per_s: int = 0  # 0: as fast as it goes
+    avro: AvroSettings | None = None  # of the format avro
 
     @property
     def words(self) -> str:
         return f"kafka {self.brokers} {', '.join(self.topics) or self.pattern}"
+
+    @property
+    def coding(self) -> AvroCoding | None:
+        return None if self.avro is None else self.avro.coding
 
     @property
     def place(self) -> str:

@@ -9,18 +9,20 @@ in the task that reads the file; therefore a file is never split and a task read
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from headgate.engine import NO_MARK_MS, InputFile, Job, ShardInput
 from headgate.engine.addresses import path_of, spellings_of, to_read
+from headgate.engine.containers import schema_of
 from headgate.engine.failure import JobFailed
+from headgate.engine.footers import columns_of
+from headgate.engine.rows import OURS
 from headgate.engine.sql import name
 from headgate.errors import Invalid
 
-OURS = ("_headgate", "shard", "headgate_kind", "headgate_hour")  # columns of staged rows
 _ROW_IN_TASK = (1 << 33) - 1  # the bits of monotonically_increasing_id that say it
 _FACTS = (
     "path string, label string, partition string, number bigint, arrival_ms bigint, mark_ms bigint"
@@ -54,10 +56,15 @@ def _of_lines(session: SparkSession, files: Planned) -> DataFrame:
             r"CASE WHEN endswith(value, '\r') THEN CAST(substring(CAST(value AS BINARY), 1, "
             r"octet_length(value) - 1) AS STRING) ELSE value END"
         ).alias("raw"),
-        fn.expr(f"(monotonically_increasing_id() & {_ROW_IN_TASK}L) + 1").alias("line"),
+        _row().alias("line"),
         fn.input_file_name().alias("path"),  # `_metadata` would copy each line once more
     )
     return _told(session, counted, _facts(lines, files))
+
+
+def _row() -> Column:
+    """From one on; of a file that one task reads."""
+    return fn.expr(f"(monotonically_increasing_id() & {_ROW_IN_TASK}L) + 1")
 
 
 def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
@@ -82,36 +89,49 @@ def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
 
 
 def _of_dead(session: SparkSession, job: Job, files: Planned) -> DataFrame:
-    """Our own dead letters of lines or of a log: in Parquet, or as lines of json. With the time
-    that the log kept, if that is the event time: nobody else knows it any more."""
+    """Our own dead letters of lines or of a log: in Parquet or Avro, or as lines of json. With the
+    time that the log kept, if that is the event time: nobody else knows it any more."""
     is_stamped = job.shape.event_time.by == "kafka"
-    packed = [one for one in files if one[1].path.endswith(".parquet")]
-    lines = [one for one in files if not one[1].path.endswith(".parquet")]
+    read = session.read.option("recursiveFileLookup", "true")
     found: DataFrame | None = None
-    if packed:
-        rows = session.read.option("recursiveFileLookup", "true").parquet(
-            *[to_read(file.path) for _, file in packed]
-        )
-        counted = rows.select(
-            fn.expr("coalesce(CAST(value AS STRING), CAST(_headgate.raw AS STRING))").alias("raw"),
-            (fn.col("_metadata.row_index") + 1).alias("line"),
+    for suffix, packed in _alike(files):
+        rows = read.format(suffix[1:]).load([to_read(file.path) for _, file in packed])
+        is_parquet = suffix == ".parquet"
+        raw = ["_headgate.raw", *(["value"] if "value" in rows.columns else [])]
+        letters = rows.select(
+            fn.expr(f"coalesce({', '.join(f'CAST({one} AS STRING)' for one in raw)})").alias("raw"),
+            (fn.col("_metadata.row_index") + 1 if is_parquet else _row()).alias("line"),
             fn.col("_metadata.file_path").alias("path"),
             *([fn.expr("unix_millis(_headgate.event_time)").alias("stamp_ms")] * is_stamped),
         )
-        found = _told(session, counted, _facts(rows, packed))
+        letters = _told(session, letters, _facts(rows, packed))
+        found = letters if found is None else found.unionByName(letters)
+    lines = [one for one in files if not one[1].path.endswith((".parquet", ".avro"))]
     if lines:
-        read = _of_lines(session, lines)
+        of_lines = _of_lines(session, lines)
         value = fn.expr(
             "coalesce(get_json_object(raw, '$.raw'), "
             "CAST(unbase64(get_json_object(raw, '$.raw_base64')) AS STRING))"
         )
         if is_stamped:
             moment = "CAST(get_json_object(raw, '$._headgate.event_time') AS TIMESTAMP)"
-            read = read.withColumn("stamp_ms", fn.expr(f"unix_millis({moment})"))
-        letters = read.withColumn("raw", value)
+            of_lines = of_lines.withColumn("stamp_ms", fn.expr(f"unix_millis({moment})"))
+        letters = of_lines.withColumn("raw", value)
         found = letters if found is None else found.unionByName(letters)
     assert found is not None  # noqa: S101 - a job without files is never read
     return found
+
+
+def _alike(files: Planned) -> Iterator[tuple[str, Planned]]:
+    """Files of rows with the same columns: of others Spark would see those of the first one."""
+    schemas: dict[str, Callable[[str], object]] = {".parquet": columns_of, ".avro": schema_of}
+    for suffix, columns in schemas.items():
+        found = dict[object, list[tuple[ShardInput, InputFile]]]()
+        for one in files:
+            if one[1].path.endswith(suffix):
+                found.setdefault(columns(one[1].path), []).append(one)
+        for alike in found.values():
+            yield suffix, alike
 
 
 def _facts(frame: DataFrame, files: Planned) -> list[dict[str, object]]:

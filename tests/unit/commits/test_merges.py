@@ -15,9 +15,10 @@ from headgate.commits.merges import (
     read_merge,
     to_bytes,
 )
+from headgate.engine.codecs import CODECS, suffix_of
 from headgate.errors import Corrupt
 from headgate.lake.memory import MemoryLake
-from headgate.landing.names import SUFFIXES, commit_of
+from headgate.landing.names import commit_of
 
 HOUR = "2026-11-01T13"
 INPUTS = (MergeInput("h/a.parquet", 5, "sha256:a", 2), MergeInput("h/b.parquet", 6, "sha256:b", 3))
@@ -31,7 +32,9 @@ def test_a_record_comes_back_as_it_was() -> None:
 
 
 def test_inv1_a_name_says_the_merge_and_is_no_name_of_a_commit() -> None:
-    for suffix in SUFFIXES.values():
+    every = {suffix_of(one, codec) for one, known in CODECS.items() for codec in known}
+    assert {"parquet", "json", "json.gz", "txt", "txt.gz"} <= every
+    for suffix in every:
         name = output_name(123_456, 7, suffix)
         assert merge_of(name) == 123_456
         assert commit_of(name) is None

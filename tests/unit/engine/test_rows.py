@@ -9,7 +9,7 @@ import pytest
 from headgate.engine import EventTime, LandAs, Shape, rows
 from headgate.errors import Invalid
 
-LANDED: tuple[LandAs, ...] = ("parquet", "json", "text")
+LANDED: tuple[LandAs, ...] = ("parquet", "avro", "json", "text")
 
 
 def shape(reader: str, land_as: LandAs, source: str = "json", **changed: Any) -> Shape:
@@ -74,5 +74,5 @@ def test_in_parquet_no_offset_has_a_dictionary() -> None:
 
 
 def test_parquet_has_no_lines_to_land_as_text() -> None:
-    with pytest.raises(Invalid, match="no lines to land as text"):
+    with pytest.raises(Invalid, match="do not land as text"):
         rows.columns(shape("files", "text", "parquet"), ())

@@ -97,3 +97,26 @@ def test_a_tombstone_lacks_an_event_time_if_its_log_has_none() -> None:
 def test_reasons_are_fixed_words() -> None:
     assert len({*verdict.REASONS}) == len(verdict.REASONS)
     assert verdict.NOT_ONE_LINE in verdict.REASONS
+
+
+@pytest.mark.parametrize(
+    ("told", "declared", "expected"),
+    [
+        ("int", "bigint", True),
+        ("bigint", "int", True),  # a number that is too large does not fit
+        ("bigint", "decimal(20,0)", True),
+        ("bigint", "timestamp", False),  # of which unit?
+        ("bigint", "double", False),  # not every one of them
+        ("decimal(9,2)", "decimal(9,2)", True),
+        ("decimal(9,2)", "decimal(9,0)", False),
+        ("timestamp", "timestamp", True),
+        ("timestamp", "bigint", False),
+        ("string", "bigint", False),
+        ("binary", "string", False),
+        ("array<int>", "array<int>", True),
+        ("array<int>", "array<bigint>", False),
+        ("", "string", False),
+    ],
+)
+def test_a_value_of_avro_keeps_its_meaning(told: str, declared: str, expected: bool) -> None:
+    assert verdict.is_castable(told, declared) is expected

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.engine import Kind, LandAs, StagedFile
+from headgate.engine.codecs import CODECS, suffix_of
 from headgate.landing.names import (
-    SUFFIXES,
     attempt_folder,
     commit_of,
     file_stem,
@@ -50,17 +50,21 @@ def test_late_records_may_be_dead_letters() -> None:
     assert folder_of(settings, 0, "late", HOUR, TODAY) == "_dead/orders/2026-11-02/late"
 
 
-@given(shard=whole, number=whole, index=whole, land_as=st.sampled_from(sorted(SUFFIXES)))
+PACKED = [(land_as, codec) for land_as, codecs in CODECS.items() for codec in codecs]
+
+
+@given(shard=whole, number=whole, index=whole, packed=st.sampled_from(PACKED))
 def test_inv1_the_name_of_a_file_says_its_commit(
-    shard: int, number: int, index: int, land_as: LandAs
+    shard: int, number: int, index: int, packed: tuple[LandAs, str]
 ) -> None:
-    assert commit_of(f"{file_stem(shard, number)}-{index}.{SUFFIXES[land_as]}") == (shard, number)
+    name = f"{file_stem(shard, number)}-{index}.{suffix_of(*packed)}"
+    assert commit_of(name) == (shard, number)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("part-0.parquet", "shard0-commit1-0.parquet", "shard0-commit0000000001-0.avro"),
+        *("part-0.parquet", "shard0-commit1-0.parquet", "shard0-commit0000000001-0.avro.gz"),
         *("xshard0-commit0000000001-0.json", "shard0-commit0000000001-0.json.tmp", "_READY"),
     ],
 )

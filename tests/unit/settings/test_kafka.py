@@ -1,10 +1,13 @@
 """A stream that is read from Kafka, in the settings."""
 
+from pathlib import Path
+
 import pytest
 
 from headgate.engine import EventTime
 from headgate.settings.loading import judge
-from headgate.sources import KafkaSettings
+from headgate.settings.surroundings import obstacles
+from headgate.sources import AvroSettings, KafkaSettings
 from tests.unit.settings.test_loading import orders, problem, stream
 
 FULL = """
@@ -146,14 +149,17 @@ def test_bytes_have_no_event_time_inside(how: str) -> None:
 @pytest.mark.parametrize("land_as", ["json", "text"])
 def test_what_is_landed_beside_a_record_needs_columns(land_as: str) -> None:
     found = problem(stream(source=source(land="[key]"), land_as=land_as))
-    assert f"source.land: is for parquet, and the stream lands as {land_as}" in found
+    assert f"source.land: is for parquet and avro, and the stream lands as {land_as}" in found
     assert orders(stream(source=source(land="[key]"), land_as="parquet"))
 
 
 @pytest.mark.parametrize("land_as", ["json", "text"])
-def test_bytes_are_landed_as_parquet_only(land_as: str) -> None:
+def test_bytes_are_landed_as_columns_only(land_as: str) -> None:
     text = stream(source=source(format="binary"), event_time="{kafka: timestamp}", land_as=land_as)
-    assert f"format: is landed as parquet only, and the stream lands as {land_as}" in problem(text)
+    assert (
+        f"format: is landed as parquet or avro only, and the stream lands as {land_as}"
+        in problem(text)
+    )
 
 
 def test_two_streams_may_read_one_topic() -> None:
@@ -174,3 +180,114 @@ def test_the_same_cluster_has_one_place_and_no_secret_is_in_it() -> None:
     ):
         assert kafka(stream(source=source(**parts))).place != one.place
     assert kafka(stream(source=source())).words == "kafka a:1 orders"
+
+
+# ── Avro ──────────────────────────────────────────────────────────────────────────────────────────
+
+BY_FIELD = "{avro: meta.at, unit: s}"
+
+
+def test_avro_is_read_by_a_file_or_a_registry() -> None:
+    found = orders(stream(source=source(format="avro", schema="o.avsc"), event_time=BY_FIELD))
+    assert found.event_time == EventTime("avro", "meta.at", "s")
+    assert isinstance(found.source, KafkaSettings)
+    assert found.source.avro == AvroSettings("/srv/app/o.avsc")
+    framed = kafka(
+        stream(
+            source=source(format="avro", schema="o.avsc", framing="confluent"), event_time=BY_FIELD
+        )
+    )
+    assert framed.avro == AvroSettings("/srv/app/o.avsc", is_framed=True)
+    short = kafka(
+        stream(source=source(format="avro", registry="'http://r:8081'"), event_time=BY_FIELD)
+    )
+    assert short.avro == AvroSettings(registry="http://r:8081", is_framed=True)
+    registry = "{url: 'https://r', user: u, password: '${env:P}', ca: ca.pem}"
+    whole = kafka(stream(source=source(format="avro", registry=registry), event_time=BY_FIELD))
+    assert whole.avro == AvroSettings(
+        registry="https://r", is_framed=True, user="u", password="${env:P}", ca="/srv/app/ca.pem"
+    )
+    places = [one.coding for one in (framed, short, whole)]
+    assert len({one.place for one in places if one is not None}) == 3
+    assert kafka(stream(source=source())).coding is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({}, "schema: avro needs exactly one of `schema` and `registry`"),
+        ({"schema": "x", "registry": "'http://r'"}, "schema: avro needs exactly one of"),
+        ({"registry": "'http://r'", "framing": "none"}, "framing: without a frame no record says"),
+        ({"registry": "r:8081"}, "is no address like http://localhost:8081"),
+        ({"registry": "'ftp://r'"}, "is no address like http://localhost:8081"),
+        ({"registry": "'http://u:hunter2@r'"}, "has a user in it"),
+        ({"registry": "'http://r?x=1'"}, "ends with ? or #"),
+        ({"registry": "{url: 'http://r', user: u}"}, "needs `user` and `password` together"),
+        ({"registry": "{url: 'http://r', user: u, password: hunter2}"}, "holds a bare secret"),
+        ({"registry": "{url: 'http://r', token: hunter2}"}, "holds a bare secret"),
+        (
+            {"registry": "{url: 'http://r', user: u, password: '${env:P}', token: '${env:T}'}"},
+            "token: has a user and a token",
+        ),
+        ({"registry": "{user: u}"}, "url: is missing"),
+        ({"schema": "x", "framing": "confluence"}, "the nearest is 'confluent'"),
+    ],
+)
+def test_avro_that_cannot_be_read_is_refused(parts: dict[str, str], said: str) -> None:
+    found = problem(stream(source=source(format="avro", **parts), event_time="{avro: at}"))
+    assert said in found
+    assert "hunter2" not in found
+
+
+@pytest.mark.parametrize("key", ["schema", "registry", "framing"])
+def test_what_is_for_avro_needs_that_format(key: str) -> None:
+    value = {"schema": "x", "registry": "'http://r'", "framing": "none"}[key]
+    found = problem(stream(source=source(**{key: value})))
+    assert f"source.{key}: is for `format: avro`, and the format is json" in found
+
+
+@pytest.mark.parametrize(
+    ("event_time", "said"),
+    [
+        ("{avro: 'a b'}", "is no field of an Avro record"),
+        ("{avro: a..b}", "is no field of an Avro record"),
+        ("{avro: at, kafka: timestamp}", "has kafka and avro"),
+        ("{json: $.at}", "has no meaning for avro records: use avro, kafka or sql"),
+    ],
+)
+def test_an_event_time_of_avro_is_a_field(event_time: str, said: str) -> None:
+    text = stream(source=source(format="avro", schema="x"), event_time=event_time)
+    assert said in problem(text)
+
+
+def test_a_field_of_avro_is_for_avro_only() -> None:
+    for own in (source(), "{kind: files, path: ./incoming}"):
+        found = problem(stream(source=own, event_time="{avro: at}"))
+        assert "event_time.avro: is for a source of kind kafka with `format: avro`" in found
+
+
+def test_a_schema_file_is_looked_at_before_anything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "order.avsc"
+    text = stream(
+        source=source(format="avro", schema=f"'{file}'"), event_time="{avro: meta.at}"
+    ).encode()
+    settings = judge(text, "/srv/app", {}).settings
+    assert settings is not None
+
+    def said() -> list[str]:
+        places = ("source.schema", "event_time.avro")
+        found = [one for one in map(str, obstacles(settings)) if any(at in one for at in places)]
+        assert len(found) <= 1
+        return found
+
+    assert f"{file}: cannot be read" in said()[0]
+    file.write_text("{}")
+    assert "is no Avro schema of a record" in said()[0]
+    file.write_text('{"type": "record", "name": "x", "fields": [{"name": "at", "type": "long"}]}')
+    assert "event_time.avro" in said()[0]
+    assert f"{file} has no field 'meta.at' of one type" in said()[0]
+    inner = '{"type": "record", "name": "m", "fields": [{"name": "at", "type": "long"}]}'
+    file.write_text(
+        f'{{"type": "record", "name": "x", "fields": [{{"name": "meta", "type": {inner}}}]}}'
+    )
+    assert said() == []

@@ -117,7 +117,7 @@ def test_every_key_reaches_its_value() -> None:
         "    first_hour: 2026-11-01T00\n    last_hour: 2026-11-01T01\n"
         "    record_size_max: 1MiB\n    round_size: 2GB\n"
         "    nodes: [big, big]\n    steps: [{kind: announce, to: {host: h}}]\n"
-        "    merge: true\n    target_size: 64MB\n",
+        "    merge: true\n    target_size: 64MB\n    codec: snappy\n",
     )
     text = text.replace(
         "path: ./incoming",
@@ -129,7 +129,7 @@ def test_every_key_reaches_its_value() -> None:
     one = found.streams["orders"]
 
     assert (found.lake.file_mode, found.lake.group) == (0o640, "data")
-    assert (one.is_merged, one.target_bytes) == (True, 64_000_000)
+    assert (one.is_merged, one.target_bytes, one.codec) == (True, 64_000_000, "snappy")
     assert isinstance(one.source, FilesSettings)
     assert (one.source.lanes, one.source.min_age_ms, one.source.move_to) == (
         *(4, 10_000, "/srv/app/done"),
@@ -143,6 +143,40 @@ def test_every_key_reaches_its_value() -> None:
     assert one.nodes == ("big",)
     assert one.steps == (StepSettings("announce", {"to": {"host": "h"}}),)
     assert found.node == NodeDefaults("n1", 4, ("big",))
+
+
+@pytest.mark.parametrize(
+    ("land_as", "codec", "said"),
+    [
+        ("parquet", "zsdt", "is none of 'zstd', "),
+        ("parquet", "zsdt", "; the nearest is 'zstd'"),
+        ("json", "snappy", "codec: json is not packed by snappy: use none or gzip; the nearest is"),
+        ("text", "zstd", "codec: text is not packed by zstd: use none or gzip; the nearest is"),
+    ],
+)
+def test_a_codec_is_one_that_its_format_knows(land_as: str, codec: str, said: str) -> None:
+    assert said in problem(stream(land_as=land_as, codec=codec))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"merge": "true"}, "merge: avro files are not merged: leave it out, or land as parquet"),
+        ({"codec": "gzip"}, "codec: avro is not packed by gzip: use deflate or zstd or snappy"),
+        (
+            {"source": "{kind: files, path: x, format: parquet}", "event_time": "{column: at}"},
+            "land_as: Parquet files land as parquet or json, and not as avro",
+        ),
+    ],
+)
+def test_what_cannot_be_with_avro_files_is_refused(parts: dict[str, str], said: str) -> None:
+    assert said in problem(stream(land_as="avro", **parts))
+    assert orders(stream(land_as="avro", codec="deflate")).land_as == "avro"
+
+
+@pytest.mark.parametrize(("land_as", "codec"), [("json", "gzip"), ("parquet", "none")])
+def test_a_codec_that_fits_its_format_is_taken(land_as: str, codec: str) -> None:
+    assert orders(stream(land_as=land_as, codec=codec)).codec == codec
 
 
 @pytest.mark.parametrize(("parse", "pattern"), [('""', ""), ("iso", ""), ("yyyy", "yyyy")])
@@ -384,7 +418,7 @@ def test_a_source_that_cannot_be_is_refused(source: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("event_time", "said"),
     [
-        ("{}", "exactly one of json, regex, column, sql and kafka, and has none"),
+        ("{}", "exactly one of json, regex, column, sql, kafka and avro, and has none"),
         ("{unit: ms}", "exactly one of"),
         ("{json: $.a, sql: x}", "has json and sql"),
         ("{json: $.a, unit: s, parse: iso}", "`unit` and `parse`"),

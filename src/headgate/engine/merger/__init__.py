@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 @dataclass(frozen=True, slots=True)
 class MergeJob:
     folder: str  # of its own, below the root of the lake
-    format: Literal["parquet", "lines"]  # lines: of json or text, kept as they are
+    format: Literal["parquet", "lines", "packed"]  # lines: of json or text, kept; packed: gzipped
     groups: tuple[tuple[str, ...], ...]  # paths below the root of the lake
     what: str  # for people
 

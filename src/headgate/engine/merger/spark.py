@@ -18,8 +18,9 @@ from pyspark.sql import functions as fn
 from headgate.engine import SparkSettings
 from headgate.engine import rows as staged_rows
 from headgate.engine.addresses import path_of, to_read, to_write
+from headgate.engine.codecs import for_spark
 from headgate.engine.failure import JobFailed
-from headgate.engine.footers import rows_of
+from headgate.engine.footers import codec_in, rows_of
 from headgate.engine.gateway.spark import Sessions, data_files
 from headgate.engine.merger import Merged, MergeJob
 from headgate.errors import Invalid
@@ -60,7 +61,7 @@ class SparkMerger:
         if form == "parquet":
             _write_rows(session, places, target)
         else:
-            _write_lines(session, places, target)
+            _write_lines(session, places, target, "gzip" if form == "packed" else "none")
         files = _by_group(target, len(groups))
         if form == "parquet":
             counts = {file: rows_of(file) for file in files}
@@ -77,14 +78,17 @@ def _write_rows(session: SparkSession, places: Sequence[Sequence[str]], target: 
     typed = session.read.option("recursiveFileLookup", "true").schema(schema)
     writer = _joined([typed.parquet(*group) for group in places]).write.mode("errorifexists")
     writer = writer.options(**staged_rows.parquet_options(schema.names))  # as they were landed
-    writer.option("maxRecordsPerFile", "0").option("compression", "zstd").parquet(to_write(target))
+    codec = for_spark("parquet", codec_in(path_of(every[0])))
+    writer.option("maxRecordsPerFile", "0").option("compression", codec).parquet(to_write(target))
 
 
-def _write_lines(session: SparkSession, places: Sequence[Sequence[str]], target: str) -> None:
+def _write_lines(
+    session: SparkSession, places: Sequence[Sequence[str]], target: str, codec: str
+) -> None:
     reader = session.read.option("recursiveFileLookup", "true").option("lineSep", "\n")
     writer = _joined([reader.text([*group]) for group in places]).write.mode("errorifexists")
     writer = writer.option("maxRecordsPerFile", "0").option("lineSep", "\n")
-    writer.option("compression", "none").text(to_write(target))
+    writer.option("compression", codec).text(to_write(target))
 
 
 def _joined(frames: Sequence[DataFrame]) -> DataFrame:
