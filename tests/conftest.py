@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers.hdfs import HdfsCluster
 from tests.servers.kafka import KafkaBroker
 from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
 from tests.servers.toxiproxy import Toxiproxy
@@ -80,3 +81,10 @@ def kafka(network: Toxiproxy) -> Iterator[KafkaBroker]:
     """A test that hurts the broker or its wire heals it afterwards."""
     with KafkaBroker(network) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def hdfs(network: Toxiproxy) -> Iterator[HdfsCluster]:
+    """A test that hurts a node or a wire heals it afterwards."""
+    with HdfsCluster(network) as cluster:
+        yield cluster

@@ -187,6 +187,16 @@ ITEMS: Sequence[Item] = (
             "org.slf4j:slf4j-simple:1.7.36",
         ),
     ),
+    Jars(
+        "hdfs",
+        "3.5.0",
+        108,
+        artifacts=(
+            "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
+            "org.slf4j:slf4j-simple:1.7.36",
+        ),
+        main="HdfsNode",
+    ),
     GoProgram(
         "toxiproxy",
         "2.12.0",
