@@ -1,6 +1,7 @@
 """What the lake contract needs beside each lake: careless hands, power cuts, outages."""
 
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -11,14 +12,21 @@ from typing import Any
 from unittest.mock import patch
 
 from headgate.ambient import SystemAmbient
-from headgate.lake import Lake, LakeSettings, folders, moves, syscalls
+from headgate.lake import FileFacts, Lake, LakeSettings, folders, moves, syscalls
 from headgate.lake.memory import MemoryLake
 from headgate.lake.opening import open_lake
+
+
+def sha256_facts(content: bytes) -> FileFacts:
+    return FileFacts(len(content), f"sha256:{hashlib.sha256(content).hexdigest()}")
 
 
 class MemoryLakeHarness:
     def __init__(self) -> None:
         self._lake = MemoryLake()
+
+    def facts_of(self, content: bytes) -> FileFacts:
+        return sha256_facts(content)
 
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         if file_mode is not None:
@@ -68,6 +76,9 @@ class LocalLakeHarness:
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         settings = LakeSettings(str(self._root), file_mode, folder_mode)
         return open_lake(settings, SystemAmbient())
+
+    def facts_of(self, content: bytes) -> FileFacts:
+        return sha256_facts(content)
 
     def put(self, path: str, content: bytes) -> None:
         file = self._root / path

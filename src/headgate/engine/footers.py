@@ -1,7 +1,7 @@
 """Footers: what a Parquet file says of itself at its end, and its rows. The door to pyarrow."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,10 +12,11 @@ from headgate.errors import Corrupt, Unavailable
 BATCH_ROWS = 1_000
 
 
-def rows_of(file: str) -> int:
-    """How many rows it has, without reading one. Raises Unavailable, Corrupt (no Parquet file)."""
+def rows_of(file: str, opened: BinaryIO | None = None) -> int:
+    """How many rows it has, without reading one. Here and below: `opened` is what is read, where
+    that is no file of this machine. Raises Unavailable, Corrupt (no Parquet file)."""
     try:
-        return int(pq.read_metadata(file).num_rows)
+        return int(pq.read_metadata(opened or file).num_rows)
     except OSError as error:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
     except pa.ArrowException as error:
@@ -33,11 +34,13 @@ def columns_of(file: str) -> tuple[str, ...]:
     return tuple(f"{field.name} {field.type}" for field in schema)
 
 
-def values_of(file: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+def values_of(
+    file: str, columns: Sequence[str] | None = None, opened: BinaryIO | None = None
+) -> Iterator[dict[str, Any]]:
     """Its rows, a few at a time in memory. Raises Unavailable, Corrupt."""
     try:
-        with pq.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(BATCH_ROWS, columns=columns):
+        with pq.ParquetFile(opened or file) as found:
+            for batch in found.iter_batches(BATCH_ROWS, columns=columns):
                 yield from batch.to_pylist()
     except OSError as error:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
@@ -57,17 +60,19 @@ def texts_of(file: str, column: str) -> Iterator[str]:
         raise Corrupt(f"{file}: not a whole Parquet file ({error})") from error
 
 
-def places_of(file: str, struct: str, wanted: Mapping[str, str | int]) -> tuple[int, int | None]:
+def places_of(
+    file: str, struct: str, wanted: Mapping[str, str | int], opened: BinaryIO | None = None
+) -> tuple[int, int | None]:
     """How many rows have these values in a struct column, and where the first of them is. Row
     groups whose smallest and largest say that they have none are not read, nor are other columns.
     Raises Unavailable, Corrupt."""
     count, first, before = 0, None, 0
     try:
-        with pq.ParquetFile(file) as opened:
-            for group in range(opened.num_row_groups):
-                facts = opened.metadata.row_group(group)
+        with pq.ParquetFile(opened or file) as found:
+            for group in range(found.num_row_groups):
+                facts = found.metadata.row_group(group)
                 if _may_have(facts, struct, wanted):
-                    table = opened.read_row_group(group, [f"{struct}.{name}" for name in wanted])
+                    table = found.read_row_group(group, [f"{struct}.{name}" for name in wanted])
                     column = table.column(struct).combine_chunks()
                     is_it = None
                     for name, value in wanted.items():

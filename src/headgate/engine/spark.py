@@ -8,7 +8,6 @@ per record, and nothing that Spark Connect does not have.
 
 import logging
 import math
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,10 +35,9 @@ from headgate.engine import (
     verdict,
 )
 from headgate.engine import rows as staged_rows
-from headgate.engine.addresses import path_of, to_read, to_write
+from headgate.engine.addresses import path_below, read_below, write_below
 from headgate.engine.causes import has_no_room, is_about_settings, short_cause
 from headgate.engine.failure import JobFailed
-from headgate.engine.footers import rows_of
 from headgate.engine.gateway.spark import (
     TARGET_BYTES,
     bury,
@@ -51,6 +49,7 @@ from headgate.engine.gateway.spark import (
     talk_of,
 )
 from headgate.engine.quick.spark import is_installed
+from headgate.engine.shelf import LOCAL, LocalShelf, Shelf, rows_in
 from headgate.engine.sql import name
 from headgate.errors import HeadgateError, Invalid, Unavailable
 from headgate.periods import HOUR_MS
@@ -75,14 +74,17 @@ class SparkEngine:
     """Jobs may come from several threads."""
 
     def __init__(
-        self, settings: SparkSettings, lake_url: str, readers: Mapping[str, Reader]
+        self,
+        settings: SparkSettings,
+        lake_url: str,
+        readers: Mapping[str, Reader],
+        shelf: Shelf | None = None,
     ) -> None:
-        """The secrets in `settings.conf` are resolved. Raises Invalid."""
+        """The secrets in `settings.conf` are resolved. `shelf`: of a lake that is elsewhere than on
+        a disk of this machine. Raises Invalid."""
         check(settings)
-        if not lake_url.startswith("file:///"):
-            raise Invalid(f"{lake_url}: the engine stages on local disks only")
         self._settings = settings
-        self._root = lake_url.removeprefix("file://")
+        self._shelf = shelf or LocalShelf(lake_url)
         self._readers = readers
         self._alone = threading.Lock()
         self._session: SparkSession | None = None
@@ -104,9 +106,9 @@ class SparkEngine:
         ):
             judged = _judged(shape, reader.frame(session, job), self._has_quick)
             rows = _laid_out(job, judged, size_bytes, self._cores(session))
-            _write(job, rows, f"{self._root}/{job.folder}")
-            staged = _counted(session, job, rows.schema, self._root, self._has_quick)
-            return _parted(job, staged, self._root)
+            _write(job, rows, self._shelf.url)
+            staged = _counted(session, job, rows.schema, self._shelf, self._has_quick)
+            return _parted(job, staged, self._shelf)
 
     def close(self) -> None:
         with self._alone:
@@ -154,7 +156,8 @@ class SparkEngine:
                 ) from error
             if has_no_room(talk):
                 raise Unavailable(
-                    f"{what}: {cause}, nothing was landed; next: df -h {quote(self._root)}"
+                    f"{what}: {cause}, nothing was landed; next: "
+                    f"df -h {quote(self._shelf.url.removeprefix(LOCAL))}"
                 ) from error
             if is_about_settings(talk, is_analysis=isinstance(error, AnalysisException)):
                 how = job.shape.event_time
@@ -212,10 +215,9 @@ def _made_of_rows(job: Job) -> tuple[str, ...]:
     return _FOLDERS[1:] if len(job.inputs) == 1 else _FOLDERS
 
 
-def _write(job: Job, rows: DataFrame, folder: str) -> None:
-    if len(job.inputs) == 1:
-        folder = f"{folder}/shard={job.inputs[0].label}"
-    url = to_write(folder)
+def _write(job: Job, rows: DataFrame, root: str) -> None:
+    only = f"/shard={job.inputs[0].label}" if len(job.inputs) == 1 else ""
+    url = write_below(root, f"{job.folder}{only}")
     writer = rows.write.mode("error").partitionBy(*_made_of_rows(job))
     if job.shape.land_as == "parquet":
         columns = [column for column in rows.columns if column not in _FOLDERS]
@@ -228,16 +230,16 @@ def _write(job: Job, rows: DataFrame, folder: str) -> None:
 
 
 def _counted(
-    session: SparkSession, job: Job, schema: StructType, root: str, has_quick: bool
+    session: SparkSession, job: Job, schema: StructType, shelf: Shelf, has_quick: bool
 ) -> Staged:
     """What is there now, from the files themselves."""
-    files = _listed(f"{root}/{job.folder}")
+    files = shelf.files(job.folder)
     if not files:
         return Staged((), ())
-    tallies, rows_by_file = _tallied(session, job, schema, root, files, has_quick)
+    tallies, rows_by_file = _tallied(session, job, schema, shelf.url, files, has_quick)
     is_parquet = job.shape.land_as == "parquet"
     staged = tuple(
-        _staged(file, root, rows_of(file) if is_parquet else rows_by_file.get(file, 0))
+        _staged(file, rows_in(shelf, file) if is_parquet else rows_by_file.get(file, 0))
         for file in files
     )
     if sum(file.rows for file in staged) != sum(tally.rows for tally in tallies):
@@ -248,16 +250,12 @@ def _counted(
     return Staged(staged, tallies)
 
 
-def _parted(job: Job, staged: Staged, root: str) -> Staged:
+def _parted(job: Job, staged: Staged, shelf: Shelf) -> Staged:
     """What was written together, each shard's in its own folder if it has one. Raises JobFailed."""
     homes = {one.label: one.folder for one in job.inputs if one.folder}
     for label in {file.label for file in staged.files}.intersection(homes):
-        home = f"{root}/{homes[label]}"
-        try:
-            os.makedirs(os.path.dirname(home), exist_ok=True)
-            os.rename(f"{root}/{job.folder}/shard={label}", home)
-        except OSError as error:  # swept, by who holds the first of these shards by now
-            raise JobFailed(f"{home}: what was staged did not get there: {error}") from error
+        # Not there any more: swept, by who holds the first of these shards by now.
+        shelf.move(f"{job.folder}/shard={label}", homes[label])
     files = tuple(
         replace(file, path=f"{homes[file.label]}{file.path.removeprefix(_together(job, file))}")
         if file.label in homes
@@ -280,7 +278,7 @@ def _tallied(
     has_quick: bool,
 ) -> tuple[tuple[Tally, ...], dict[str, int]]:
     """By input file; and the rows of each staged file, if its format does not tell them."""
-    folder, is_parquet = to_read(f"{root}/{job.folder}"), job.shape.land_as == "parquet"
+    folder, is_parquet = read_below(root, job.folder), job.shape.land_as == "parquet"
     plain = [field for field in schema if field.name not in _FOLDERS]
     typed = StructType([*plain, *(StructField(folder, StringType()) for folder in _FOLDERS)])
     reader = session.read.schema(typed)
@@ -306,7 +304,7 @@ def _tallied(
     tallies, by_file = dict[tuple[str, str, str, int], Tally](), dict[str, int]()
     for row in counted.collect():
         kind = _KINDS[row["kind"]]
-        file = path_of(row["path"])
+        file = path_below(root, row["path"])
         by_file[file] = by_file.get(file, 0) + row["rows"]
         has_time = kind in ("data", "late")
         one = Tally(
@@ -372,11 +370,10 @@ def _joined(one: Tally, other: Tally) -> Tally:
     )
 
 
-def _staged(file: str, root: str, rows: int) -> StagedFile:
-    place = _place(file)
+def _staged(path: str, rows: int) -> StagedFile:
+    place = _place(path)
     hour = place["headgate_hour"]
     hour_ms = None if hour == verdict.NO_HOUR else int(hour) * HOUR_MS
-    path = os.path.relpath(file, root)
     return StagedFile(path, place["shard"], _KINDS[place["headgate_kind"]], hour_ms, rows)
 
 
@@ -384,21 +381,6 @@ def _place(file: str) -> dict[str, str]:
     """What the folders of a staged file say."""
     told = (folder.split("=", 1) for folder in file.split("/")[-4:-1])
     return {name: unquote(value) for name, value in told}
-
-
-def _listed(folder: str) -> list[str]:
-    """The data files that Spark wrote; what a task left behind that came to nothing is none."""
-    found = [
-        os.path.join(place, file)
-        for place, _, files in os.walk(folder)
-        for file in files
-        if not any(name.startswith(("_", ".")) for name in _names(folder, place, file))
-    ]
-    return sorted(found)
-
-
-def _names(folder: str, place: str, file: str) -> list[str]:
-    return [*os.path.relpath(place, folder).split(os.sep), file] if place != folder else [file]
 
 
 def _columns_of(frame: DataFrame) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from headgate.engine import EventTime, SparkSettings
-from headgate.lake import LakeSettings
+from headgate.lake import BucketSettings, LakeSettings
 from headgate.landing import StepSettings, StreamSettings
 from headgate.periods import FolderTemplate
 from headgate.settings import NodeDefaults, Settings, TableSettings, rules
-from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, StreamPart
+from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, LakePart, StreamPart
 from headgate.sources import FilesSettings, KafkaSettings, SourceSettings
 
 _BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka"]] = {
@@ -21,7 +21,7 @@ def composed(file: File) -> Settings:
     streams = {name: _stream(name, one) for name, one in file.streams.items()}
     return Settings(
         store=file.store,
-        lake=LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group),
+        lake=_lake(lake),
         namespace=file.namespace,
         streams={name: one for name, one in streams.items() if not _is_template(one)},
         templates={name: one for name, one in streams.items() if _is_template(one)},
@@ -32,6 +32,19 @@ def composed(file: File) -> Settings:
         spark=SparkSettings(spark.master, spark.remote, spark.conf, spark.packages),
         node=NodeDefaults(node.name, node.workers, tuple(sorted(set(node.labels)))),
     )
+
+
+def _lake(lake: LakePart) -> LakeSettings:
+    bucket = BucketSettings(
+        lake.endpoint,
+        lake.region or "",
+        lake.path_style,
+        lake.access_key,
+        lake.secret_key,
+        lake.session_token,
+        lake.requests,
+    )
+    return LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group, bucket)
 
 
 def _is_template(stream: StreamSettings) -> bool:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from headgate.ambient import Ambient, SystemAmbient
 from headgate.cluster import Presence
-from headgate.lake import Lake
+from headgate.lake import FileFacts, Lake
 from headgate.store import DocumentStore
 
 
@@ -43,6 +43,9 @@ class LakeHarness(Protocol):
 
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         """One more client of the same lake."""
+
+    def facts_of(self, content: bytes) -> FileFacts:
+        """What this lake says of such a file, found out without it."""
 
     def put(self, path: str, content: bytes) -> None:
         """As an engine, or a careless hand: in place, whatever is there, neither sealed nor
