@@ -22,6 +22,8 @@ def sha256_facts(content: bytes) -> FileFacts:
 
 
 class MemoryLakeHarness:
+    has_modes, folder_mode, is_lasting = True, 0o2750, False
+
     def __init__(self) -> None:
         self._lake = MemoryLake()
 
@@ -57,6 +59,8 @@ class MemoryLakeHarness:
 
 class LocalLakeHarness:
     """`without` names the calls of Linux that this file system is to lack."""
+
+    has_modes, folder_mode, is_lasting = True, 0o2750, False
 
     def __init__(self, folder: Path, without: Sequence[str] = ()) -> None:
         self._root = folder / "lake"

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from headgate.testing import LakeContract, LakeHarness
+from tests.contract import hdfs_lakes
+from tests.contract.hdfs_lakes import HdfsLakeHarness
 from tests.contract.lakes import OUTAGES, LocalLakeHarness, MemoryLakeHarness
+from tests.servers.hdfs import HdfsCluster
 
 
 class TestMemory(LakeContract):
@@ -37,3 +40,12 @@ class TestLocalWithLittleHelp(LakeContract):
         harness = LocalLakeHarness(tmp_path, without=("openat2", "renameat2"))
         yield harness
         harness.close()
+
+
+@pytest.mark.hdfs
+class TestHdfs(LakeContract):
+    outages = hdfs_lakes.OUTAGES
+
+    @pytest.fixture
+    def harness(self, hdfs: HdfsCluster) -> LakeHarness:
+        return HdfsLakeHarness(hdfs)

@@ -41,7 +41,6 @@ AT_ONCE = {"dfs.client.failover.max.attempts": "1"}  # else it waits 15 s for a 
 SETTINGS = {
     "dfs.replication": "1",
     "dfs.namenode.safemode.extension": "0",
-    "dfs.namenode.file.close.num-committed-allowed": "1",
     "dfs.heartbeat.interval": "1",
     "dfs.blocksize": "1048576",
     "dfs.namenode.fs-limits.min-block-size": "1048576",

@@ -41,6 +41,13 @@ class PresenceHarness(Protocol):
 class LakeHarness(Protocol):
     """What the suite for the lake needs of a backend. One harness has one lake, empty at first."""
 
+    has_modes: bool
+    """Whether files and folders have a mode and a group."""
+    folder_mode: int
+    """One of a folder, if they have modes, with all kinds of bits that there are."""
+    is_lasting: bool
+    """Whether every write that was acknowledged survives a power cut, sealed or not."""
+
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         """One more client of the same lake."""
 
