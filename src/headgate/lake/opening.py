@@ -19,6 +19,8 @@ _PATTERN_CHARACTERS = frozenset("*?[]{}\\")  # Spark takes a path with these for
 def open_lake(settings: LakeSettings, ambient: Ambient, each: Each = in_turn) -> Lake:
     """The root is made if it is missing, where it is a folder. `each` does many things at once,
     where somebody has threads for it. Raises Invalid, Unavailable."""
+    if scheme_of(settings.root) == "s3":
+        return _s3_lake(settings, ambient, each)
     root = local_root(settings.root)
     if os.path.lexists(root) and not os.path.isdir(root):
         raise Invalid(
@@ -30,6 +32,18 @@ def open_lake(settings: LakeSettings, ambient: Ambient, each: Each = in_turn) ->
         sync_folder(os.path.dirname(root))
     changed = LakeSettings(root, settings.file_mode, settings.folder_mode, settings.group)
     return LocalLake(changed, ambient, each)
+
+
+def _s3_lake(settings: LakeSettings, ambient: Ambient, each: Each) -> Lake:
+    """Raises Invalid."""
+    try:
+        from headgate.lake.s3 import S3Lake
+    except ImportError as error:
+        raise Invalid(
+            f"lake {settings.root!r}: the client for S3 is not installed here ({error}); next: "
+            "pip install 'headgate[s3]'"
+        ) from error
+    return S3Lake(settings, ambient, each)
 
 
 def scheme_of(root: str) -> str:

@@ -41,6 +41,11 @@ class PresenceHarness(Protocol):
 class LakeHarness(Protocol):
     """What the suite for the lake needs of a backend. One harness has one lake, empty at first."""
 
+    has_modes: bool
+    """Whether files and folders have a mode and a group."""
+    is_lasting: bool
+    """Whether every write that was acknowledged survives a power cut, sealed or not."""
+
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         """One more client of the same lake."""
 
