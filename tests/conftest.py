@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.servers.hdfs import HdfsCluster
 from tests.servers.kafka import KafkaBroker
 from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
+from tests.servers.s3 import S3Server
 from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
 from tests.soak import Soak
@@ -74,6 +75,13 @@ def elasticsearch() -> Iterator[ElasticsearchCluster]:
 def network() -> Iterator[Toxiproxy]:
     with Toxiproxy() as network:
         yield network
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """A test that hurts the server heals it afterwards."""
+    with S3Server(copy_bytes_max=6 << 20) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -204,6 +204,13 @@ ITEMS: Sequence[Item] = (
         package="github.com/Shopify/toxiproxy/v2/cmd/server",
         go=(1, 23),
     ),
+    GoProgram(
+        "versitygw",
+        "1.8.0",
+        84,
+        package="github.com/versity/versitygw/cmd/versitygw",
+        go=(1, 24),
+    ),
     DebianProgram("chromium", "debian", 300, package="chromium"),
 )
 # Only where PATH has no Go that is new enough: Debian 12 has 1.19.

@@ -21,6 +21,8 @@ def open_lake(settings: LakeSettings, ambient: Ambient, each: Each = in_turn) ->
     where somebody has threads for it. Raises Invalid, Unavailable."""
     if scheme_of(settings.root) == "hdfs":
         return _hdfs_lake(settings, ambient)
+    if scheme_of(settings.root) == "s3":
+        return _s3_lake(settings, ambient, each)
     root = local_root(settings.root)
     if os.path.lexists(root) and not os.path.isdir(root):
         raise Invalid(
@@ -44,6 +46,18 @@ def _hdfs_lake(settings: LakeSettings, ambient: Ambient) -> Lake:
             "pip install 'headgate[hdfs]'"
         ) from error
     return HdfsLake(settings, ambient)
+
+
+def _s3_lake(settings: LakeSettings, ambient: Ambient, each: Each) -> Lake:
+    """Raises Invalid."""
+    try:
+        from headgate.lake.s3 import S3Lake
+    except ImportError as error:
+        raise Invalid(
+            f"lake {settings.root!r}: the client for S3 is not installed here ({error}); next: "
+            "pip install 'headgate[s3]'"
+        ) from error
+    return S3Lake(settings, ambient, each)
 
 
 def scheme_of(root: str) -> str:
