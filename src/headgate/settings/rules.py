@@ -16,7 +16,7 @@ from headgate.store import names
 from headgate.store import url as store_url
 
 STREAM_NAME_MAX: Final = 64
-LAKE_SCHEMES: Final = ("s3",)  # beside folders of this machine
+LAKE_SCHEMES: Final = ("hdfs", "s3")  # beside folders of this machine
 
 # What a terminal or a log would obey instead of showing it.
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -28,6 +28,7 @@ _MODE = re.compile(r"(?:0o)?0?([0-7]{3})")
 _BUCKET = re.compile(
     r"[A-Za-z0-9]+://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[\w.=+-]+)*/?)", re.ASCII
 )
+_HDFS = re.compile(r"hdfs://([A-Za-z0-9._-]+(?::\d{1,5})?)((?:/[\w.=+-]+)+/?)", re.ASCII | re.I)
 _ENDPOINT = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+/?")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # As Spark's to_timestamp takes them; it refuses all other letters.
@@ -63,10 +64,13 @@ def absolute(text: str, folder: str) -> str:
 
 
 def lake_root(text: str, folder: str) -> str:
-    """A path on this machine, or the URL of a bucket with or without a folder in it."""
+    """A path on this machine, the URL of a folder on HDFS, or that of a bucket with or without a
+    folder in it."""
     scheme = _SCHEME.match(text)
     if scheme is None or scheme[1].lower() not in LAKE_SCHEMES:
         return absolute(text, folder)
+    if scheme[1].lower() == "hdfs":
+        return _hdfs_root(text)
     found = _BUCKET.fullmatch(shown_text(text))
     if found is None:
         raise Invalid(
@@ -74,6 +78,16 @@ def lake_root(text: str, folder: str) -> str:
             "letters, digits and - _ . = +, and nobody's keys"
         )
     return f"{scheme[1].lower()}://{found[1]}{(found[2] or '').rstrip('/')}"
+
+
+def _hdfs_root(text: str) -> str:
+    found = _HDFS.fullmatch(shown_text(text))
+    if found is None or not {".", ".."}.isdisjoint(found[2].split("/")):
+        raise Invalid(
+            "is no folder on HDFS: write hdfs://HOST:PORT/FOLDER, or hdfs://NAMESERVICE/FOLDER, "
+            "with names of letters, digits and - _ . = +"
+        )
+    return f"hdfs://{found[1]}{found[2].rstrip('/')}"
 
 
 def endpoint(text: str) -> str:

@@ -23,7 +23,7 @@ from headgate.sources import FilesSettings, KafkaSettings
 from headgate.store import registry
 from headgate.store import url as store_url
 
-_CLIENTS = {"s3": "obstore"}
+_CLIENTS = {"hdfs": "hdfs_native", "s3": "obstore"}
 
 
 def obstacles(settings: Settings) -> list[Problem]:
