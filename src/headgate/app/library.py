@@ -47,7 +47,7 @@ from headgate.errors import Corrupt, Invalid, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.memory import MemoryLake
-from headgate.lake.opening import local_root, open_lake
+from headgate.lake.opening import is_there, open_lake
 from headgate.landing import StreamSettings
 from headgate.node import Ending, Hands
 from headgate.periods import Period
@@ -479,8 +479,8 @@ class App:
     def _looked_at(self) -> Iterator[tuple[DocumentStore, Lake]]:
         """A lake that is not there yet is an empty one, and is not made by a look at it."""
         settings = self.settings
-        is_there = os.path.isdir(local_root(settings.lake.root))
-        lake = open_lake(settings.lake, self._ambient) if is_there else MemoryLake()
+        has_lake = is_there(settings.lake)
+        lake = open_lake(settings.lake, self._ambient) if has_lake else MemoryLake()
         store = open_store(settings.store, settings.namespace, ambient=self._ambient)
         with closing(store):
             yield store, lake

@@ -98,14 +98,17 @@ def name_of(path: str) -> str:
 
 
 def removing_path(new_id: str, facts: FileFacts) -> str:
-    """Where exactly this file lies while it is being removed."""
-    return f"{REMOVING}/{new_id}.{facts.size_bytes}.{facts.checksum}"
+    """Where exactly this file lies while it is being removed. HDFS has no colon in a name."""
+    return f"{REMOVING}/{new_id}.{facts.size_bytes}.{facts.checksum.replace(':', '=', 1)}"
 
 
 def removed_facts(path: str) -> FileFacts | None:
     """What was to be removed there; None: nobody said so."""
     found = _REMOVED.fullmatch(path)
-    return None if found is None else FileFacts(int(found[1]), found[2])
+    if found is None:
+        return None
+    checksum = found[2] if ":" in found[2] else found[2].replace("=", ":", 1)
+    return FileFacts(int(found[1]), checksum)
 
 
 def _refusal(path: str, reason: str) -> Invalid:

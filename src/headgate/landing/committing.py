@@ -7,7 +7,7 @@ fact needs.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.commits import Announced, StepKind
 from headgate.commits.checkpoint import ROWS, Gapped, Journal
@@ -53,6 +53,11 @@ class Prepared:
     record: Record
     raw: bytes
     journal: Journal
+
+    def staged_as(self, facts: FileFacts) -> "Prepared":
+        """With what the lake says of the record: each lake has its own kind of checksum."""
+        named = replace(self.journal, size_bytes=facts.size_bytes, checksum=facts.checksum)
+        return replace(self, journal=named)
 
 
 def prepare(

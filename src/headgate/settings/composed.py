@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Literal
 
 from headgate.engine import EventTime, SparkSettings
-from headgate.lake import LakeSettings
+from headgate.lake import BucketSettings, LakeSettings
 from headgate.landing import StepSettings, StreamSettings
 from headgate.periods import FolderTemplate, life_name
 from headgate.settings import NodeDefaults, Settings, TableSettings, rules
 from headgate.settings.ddl import columns_of
-from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, StreamPart
+from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, LakePart, StreamPart
 from headgate.sources import AvroSettings, FilesSettings, KafkaSettings, SourceSettings
 
 _BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka", "avro"]] = {
@@ -26,7 +26,7 @@ def composed(file: File) -> Settings:
     streams = {one.name: one for one in every.values()}
     return Settings(
         store=file.store,
-        lake=LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group),
+        lake=_lake(lake),
         namespace=file.namespace,
         streams={name: one for name, one in streams.items() if not _is_template(one)},
         templates={name: one for name, one in streams.items() if _is_template(one)},
@@ -51,6 +51,19 @@ def _past(stream: StreamSettings, one: StreamPart) -> list[StreamSettings]:
 
 def _folder(text: str, life: int) -> FolderTemplate:
     return replace(FolderTemplate.parse(text), life=life)
+
+
+def _lake(lake: LakePart) -> LakeSettings:
+    bucket = BucketSettings(
+        lake.endpoint,
+        lake.region or "",
+        lake.path_style,
+        lake.access_key,
+        lake.secret_key,
+        lake.session_token,
+        lake.requests,
+    )
+    return LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group, bucket)
 
 
 def _is_template(stream: StreamSettings) -> bool:

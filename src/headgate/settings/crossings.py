@@ -15,7 +15,7 @@ from headgate.errors import Invalid
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name, life_name
 from headgate.settings.ddl import columns_of
 from headgate.settings.problems import Place, Problem, nearest
-from headgate.settings.rules import absolute, is_inside
+from headgate.settings.rules import absolute, is_inside, lake_root
 from headgate.settings.secrecy import guarded
 from headgate.sources.kafka.options import check_own
 from headgate.sources.kafka.templates import TOPIC
@@ -255,7 +255,7 @@ def _table_places(tables: Mapping[str, Any], lake: Any, folder: str) -> Iterator
     for name, table in tables.items():
         try:
             path = absolute(str(_mapping(table).get("path", "")), folder)
-            around = absolute(str(root), folder)
+            around = lake_root(str(root), folder)
         except Invalid:
             continue  # refused as a path
         if is_inside(path, around) or is_inside(around, path):
