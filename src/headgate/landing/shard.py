@@ -392,6 +392,7 @@ class ShardWork:
             settings.future_skew_ms if is_sure else 2**60,
             "" if kafka is None else kafka.place,
             () if kafka is None else kafka.land,
+            tuple((one.name, one.filter) for one in settings.outputs),
         )
 
     # Committing

@@ -20,7 +20,9 @@ from headgate.engine.failure import JobFailed
 from headgate.engine.sql import name
 from headgate.errors import Invalid
 
-OURS = ("_headgate", "shard", "headgate_kind", "headgate_hour")  # columns of staged rows
+OURS = (  # columns of staged rows
+    *("_headgate", "shard", "headgate_kind", "headgate_hour", "headgate_output"),
+)
 _ROW_IN_TASK = (1 << 33) - 1  # the bits of monotonically_increasing_id that say it
 _FACTS = (
     "path string, label string, partition string, number bigint, arrival_ms bigint, mark_ms bigint"
