@@ -68,9 +68,14 @@ def landed_in(root: RootSettings) -> dict[str, StreamSettings]:
     return found
 
 
-def outputs_of(stream: str, *outputs: str, merge_bytes: int | None = None) -> RootSettings:
+def outputs_of(
+    stream: str,
+    *outputs: str,
+    template: FolderTemplate = TEMPLATE,
+    merge_bytes: int | None = None,
+) -> RootSettings:
     """A root with the outputs of one stream."""
-    root = settings_of(*outputs, merge_bytes=merge_bytes)
+    root = settings_of(*outputs, template=template, merge_bytes=merge_bytes)
     return replace(root, streams=tuple(replace(one, of=stream) for one in root.streams))
 
 
@@ -109,7 +114,7 @@ class World:
         kept = read(self.store, key, Checkpoint)
         assert kept is not None
         number = kept.value.number + 1
-        folder = TEMPLATE.folder(of, stream=output or stream)
+        folder = self.settings.folder.folder(of, stream=output or stream)
         path = f"{folder}/shard{shard}-commit{number:010}-0.json"
         staged = f"{STAGING}/{stream}/landed"
         lines = "".join(f"{stream} {shard}/{number}:{row}\n" for row in range(rows))
@@ -177,7 +182,7 @@ class World:
 
     def rows(self, stream: str, of: Period) -> list[str]:
         """In the data files of that hour."""
-        folder = f"{TEMPLATE.folder(of, stream=stream)}/"
+        folder = f"{self.settings.folder.folder(of, stream=stream)}/"
         found = [raw for path, raw in self.data().items() if path.startswith(folder)]
         return sorted(line for raw in found for line in raw.decode().splitlines())
 
@@ -196,7 +201,7 @@ class World:
         }
 
     def certificate(self, stream: str, of: Period) -> Certificate:
-        path = f"{TEMPLATE.folder(of, stream=stream)}/{FLAG}"
+        path = f"{self.settings.folder.folder(of, stream=stream)}/{FLAG}"
         return from_bytes(self.lake.files()[path], path)
 
     def bodies(self) -> Mapping[str, object]:

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from headgate.commits.certificate import FLAG, hold_path
 from headgate.commits.checkpoint import Checkpoint, Wish, checkpoint_key, since
 from headgate.commits.roots import RootDocument, retired, root_key
-from headgate.periods import HOUR_MS, Period
+from headgate.periods import DEFAULT_FOLDER, HOUR_MS, FolderTemplate, Period
 from headgate.ready import ReadyStream
 from headgate.store.changes import change, read
 from tests.crash.ready_world import LATENESS_MS, TEMPLATE, World, hour, outputs_of, run
@@ -76,16 +78,22 @@ def checkpoint_periods(world: World, closed_ms: int | None) -> None:
     world.put("events", periods=since(found.value.periods, first))
 
 
-def test_an_output_that_comes_later_begins_behind_what_was_certified() -> None:
-    world = world_of("orders")
+@pytest.mark.parametrize("template", [DEFAULT_FOLDER, "{stream}/{yyyy}-{MM}-{dd}/{HH}"])
+def test_an_output_that_comes_later_begins_behind_what_was_certified(template: str) -> None:
+    """Also where no flag over all streams tells it."""
+    folder = FolderTemplate.parse(template)
+    world = World(outputs_of("events", "orders", template=folder))
+    world.open("events", hour(20))
     world.land("events", hour(20), 1, output="orders")
     world.reach("events", hour(21))
     run(world)
     world.reach("events", hour(22))
     run(world)
-    assert world.stream("events").closed_ms == hour(21).start_ms
+    document = world.stream("events")
+    assert document.closed_ms == hour(21).start_ms
+    checkpoint_periods(world, document.closed_ms)  # as the next commit would
 
-    late = ReadyStream("clicks", TEMPLATE, LATENESS_MS, of="events")
+    late = ReadyStream("clicks", folder, LATENESS_MS, of="events")
     world.settings = replace(world.settings, streams=(*world.settings.streams, late))
     world.land("events", hour(22), 2, output="clicks")
     world.reach("events", hour(24))
