@@ -3,8 +3,9 @@
 import json
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 
-from headgate.engine import InputFile, Job, Kind, Shape, ShardInput, Staged, StagedFile, Tally
+from headgate.engine import InputFile, Job, Kind, ShardInput, Staged, StagedFile, Tally
 from headgate.engine.failure import JobFailed
 from headgate.lake.memory import MemoryLake
 from headgate.periods import HOUR_MS, aligned
@@ -49,7 +50,7 @@ class Mill:
         by_kind: dict[Kind, list[tuple[int, Speck]]] = defaultdict(list)
         for line, speck in enumerate(drop.specks, 1):
             kind, hour_ms = judged(job, speck, file.arrival_ms, mark_ms)
-            output = "" if kind == "dead" else taken_by(job.shape, speck) or ""
+            output = "" if kind == "dead" else taken_by(job.shape.filters, speck.id) or ""
             by_kind[kind].append((line, speck))
             if speck.id != self.loses:
                 row = {"id": speck.id, "at": f"{file.partition}/{file.number}:{line}"}
@@ -77,13 +78,14 @@ class Mill:
         """Nothing is held open."""
 
 
-def taken_by(shape: Shape, speck: Speck) -> str | None:
-    """The first output whose filter holds; "": there are none; None: no filter does."""
-    if not shape.filters:
+def taken_by(filters: Sequence[tuple[str, str]], number: int) -> str | None:
+    """The first output whose filter holds for the id of a record; "": there are none; None: no
+    filter does."""
+    if not filters:
         return ""
-    for output, condition in shape.filters:
+    for output, condition in filters:
         said = FILTER.fullmatch(condition)
-        if said is not None and speck.id % int(said[1]) == int(said[2]):
+        if said is not None and number % int(said[1]) == int(said[2]):
             return output
     return None
 
@@ -91,7 +93,7 @@ def taken_by(shape: Shape, speck: Speck) -> str | None:
 def judged(job: Job, speck: Speck, arrival_ms: int, mark_ms: int) -> tuple[Kind, int | None]:
     if speck.event_ms is None or speck.event_ms > arrival_ms + job.shape.future_skew_ms:
         return "dead", None
-    if taken_by(job.shape, speck) is None:
+    if taken_by(job.shape.filters, speck.id) is None:
         return "dead", None
     hour_ms = aligned(speck.event_ms, HOUR_MS)
     return ("late" if hour_ms + HOUR_MS <= mark_ms else "data"), hour_ms
