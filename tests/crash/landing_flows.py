@@ -21,7 +21,7 @@ from headgate.errors import OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.paths import STAGING
-from headgate.landing import StepSettings, StreamSettings
+from headgate.landing import Output, StepSettings, StreamSettings
 from headgate.landing.lake_mark import LakeMark, check_mark
 from headgate.landing.names import DEAD, REDRIVE, labels_of
 from headgate.landing.shard import SWEEP_MS
@@ -107,6 +107,22 @@ class LandTwoShardsInOneJob(Land):
         owners = {shard_of(one, 2) for one in world.estuary.brook.drops}
         assert owners == {0, 1}
         return world
+
+
+class LandOutputs(Land):
+    """One read for two outputs; a third record is taken by neither."""
+
+    def __init__(self, name: str = "") -> None:
+        outputs = (Output("bids", "id % 3 = 0"), Output("asks", "id % 3 = 1"))
+        super().__init__(replace(settings_of(), outputs=outputs), name)
+
+    def state(self, world: World) -> Mapping[str, object]:
+        places = {
+            json.loads(line)["id"]: path.rpartition("/")[0]
+            for path, raw in world.estuary.published().items()
+            for line in raw.decode().splitlines()
+        }
+        return {**super().state(world), "places": places}
 
 
 class LandInRounds(Land):
@@ -389,6 +405,7 @@ LANDING: Sequence[Land] = (
     Land(replace(settings_of(), name="заказы/注文 %"), name="LandInAnyScript"),
     LandTwoShardsInOneJob(),
     LandInRounds(),
+    LandOutputs(),
     WithOwnSteps(),
     Recover(),
     RecoverWhileAPartitionJoins(),

@@ -30,7 +30,16 @@ from headgate.ready.repair import repair_of
 from headgate.store import DocumentStore
 from headgate.store.changes import change
 from headgate.testing.faults import Calm, Stage, wrap
-from tests.crash.ready_world import DAY, TEMPLATE, Process, World, hour, run, settings_of
+from tests.crash.ready_world import (
+    DAY,
+    TEMPLATE,
+    Process,
+    World,
+    hour,
+    outputs_of,
+    run,
+    settings_of,
+)
 
 MERGE_BYTES = 90  # of at most six rows
 ANN = Wish("the disk was replaced", "ann", 0)
@@ -191,6 +200,18 @@ class Merge(Close):
         return world
 
 
+class CloseOutputs(Close):
+    """Two outputs of one stream, one of them without a record; what the other has is merged."""
+
+    def fresh(self) -> World:
+        world = World(outputs_of("events", "orders", "clicks", merge_bytes=MERGE_BYTES))
+        world.open("events", hour(23))
+        for rows in (3, 2):
+            world.land("events", hour(23), rows, output="orders")
+        world.reach("events", hour(24))
+        return world
+
+
 class MergeAlone(Merge):
     """The least that can be merged: there are many ways to hurt a flow twice."""
 
@@ -345,4 +366,14 @@ HURT = (Close(), WithdrawAndHold(), Mend(), Merge(), Expire())
 POWER_CUTS = tuple(WithPowerCuts(flow) for flow in HURT)
 REMOVALS = (Expire(), AskToErase(), AskToExpire())
 ACTS = (Retire(), AskForRepair(), AskToWithdraw())
-FLOWS = (Close(), Withdraw(), WithdrawAndHold(), WithdrawTwice(), Mend(), Merge(), *ACTS, *REMOVALS)
+FLOWS = (
+    Close(),
+    Withdraw(),
+    WithdrawAndHold(),
+    WithdrawTwice(),
+    Mend(),
+    Merge(),
+    CloseOutputs(),
+    *ACTS,
+    *REMOVALS,
+)

@@ -36,7 +36,7 @@ from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.memory import MemoryLake
 from headgate.lake.paths import LATE, STAGING
-from headgate.landing import StreamSettings
+from headgate.landing import Output, StreamSettings
 from headgate.periods import DEFAULT_FOLDER, HOUR_MS, FolderTemplate, Period
 from headgate.ready import ReadyStream, RootSettings
 from headgate.ready.work import RootTools, RootWork
@@ -70,7 +70,28 @@ def settings_of(
 
 def landing_of(stream: ReadyStream) -> StreamSettings:
     source, event_time = FilesSettings("/incoming"), EventTime("json", "$.at")
-    return StreamSettings(stream.name, source, event_time, stream.folder)
+    return StreamSettings(stream.lands, source, event_time, stream.folder)
+
+
+def landed_in(root: RootSettings) -> dict[str, StreamSettings]:
+    """The streams of it, with their outputs."""
+    found: dict[str, StreamSettings] = {}
+    for one in root.streams:
+        own = found.get(one.lands) or landing_of(one)
+        more = (Output(one.name, "true"),) if one.of else ()
+        found[one.lands] = replace(own, outputs=(*own.outputs, *more))
+    return found
+
+
+def outputs_of(
+    stream: str,
+    *outputs: str,
+    template: FolderTemplate = TEMPLATE,
+    merge_bytes: int | None = None,
+) -> RootSettings:
+    """A root with the outputs of one stream."""
+    root = settings_of(*outputs, template=template, merge_bytes=merge_bytes)
+    return replace(root, streams=tuple(replace(one, of=stream) for one in root.streams))
 
 
 @dataclass
@@ -90,29 +111,40 @@ class World:
 
     def open(self, stream: str, first: Period | None = None, shards: int = 1) -> None:
         """Its document, after its seat; its first hour once something has landed."""
-        floor_ms = join_root(self.store, self.settings.name, stream)
+        outputs = [one.name for one in self.settings.streams if one.of == stream]
+        floors = [join_root(self.store, self.settings.name, one) for one in outputs or [stream]]
+        floor_ms = max((one for one in floors if one is not None), default=None)
         first_ms = None if first is None else max(first.start_ms, floor_ms or first.start_ms)
-        document = StreamDocument(shards, first_ms, floor_ms=floor_ms)
+        is_split = bool(outputs)
+        document = StreamDocument(shards, first_ms, floor_ms=floor_ms, has_outputs=is_split)
         create_if_absent(self.store, stream_key(stream), document)
         for shard in range(shards):
             create_if_absent(self.store, checkpoint_key(stream, shard), Checkpoint())
 
     def land(
-        self, stream: str, of: Period, rows: int = 1, shard: int = 0, kind: str = "data"
+        self,
+        stream: str,
+        of: Period,
+        rows: int = 1,
+        shard: int = 0,
+        kind: str = "data",
+        output: str = "",
     ) -> None:
-        """A commit with one file in that hour."""
+        """A commit with one file in that hour, of that output."""
         key = checkpoint_key(stream, shard)
         kept = read(self.store, key, Checkpoint)
         assert kept is not None
         number = kept.value.number + 1
-        folder = TEMPLATE.folder(of, stream=stream)
+        folder = self.settings.folder.folder(of, stream=output or stream)
         folder = folder if kind == "data" else f"{LATE}/{folder}"
         path = f"{folder}/shard{shard}-commit{number:010}-0.json"
         staged = f"{STAGING}/{stream}/landed"
         lines = "".join(f"{stream} {shard}/{number}:{row}\n" for row in range(rows))
         facts = self.lake.stage(staged, lines.encode())
         self.lake.publish(staged, path)
-        file = RecordFile(kind, str(of), staged, path, facts.size_bytes, facts.checksum, rows)
+        file = RecordFile(
+            kind, str(of), staged, path, facts.size_bytes, facts.checksum, rows, output
+        )
         span = RecordRange(str(number - 1), str(number))
         record = Record(
             stream,
@@ -186,7 +218,7 @@ class World:
 
     def rows(self, stream: str, of: Period) -> list[str]:
         """In the data files of that hour."""
-        folder = f"{TEMPLATE.folder(of, stream=stream)}/"
+        folder = f"{self.settings.folder.folder(of, stream=stream)}/"
         found = [raw for path, raw in self.data().items() if path.startswith(folder)]
         return sorted(line for raw in found for line in raw.decode().splitlines())
 
@@ -218,7 +250,7 @@ class World:
         return [path for path in self.lake.files() if path.startswith(f"{LATE}/")]
 
     def certificate(self, stream: str, of: Period) -> Certificate:
-        path = f"{TEMPLATE.folder(of, stream=stream)}/{FLAG}"
+        path = f"{self.settings.folder.folder(of, stream=stream)}/{FLAG}"
         return from_bytes(self.lake.files()[path], path)
 
     def bodies(self) -> Mapping[str, object]:
@@ -237,7 +269,7 @@ class World:
 
     def findings(self, stage: Stage | None = None) -> list[Finding]:
         """Of the audit. Landing is what a test says it did: its positions are left out."""
-        landing = {one.name: landing_of(one) for one in self.settings.streams}
+        landing = landed_in(self.settings)
         stage = stage or Calm()
         store, lake = wrap(DocumentStore, self.store, stage), wrap(Lake, self.lake, stage)
         found = audit(store, lake, landing).findings

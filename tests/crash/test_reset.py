@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 
 from headgate.app.resetting import ResetActs
+from headgate.cluster import Order
+from headgate.cluster.tasks import Task, new_task, task_key
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.roots import RootDocument, root_key, root_name
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
+from headgate.landing.kind import feed_name
+from headgate.ready.kind import kind_name as flags_of
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 from headgate.testing.crashes import check_every_crash, late_wakers
@@ -22,7 +26,10 @@ class BeginAnew:
     """Whoever comes after a crash types the same command again; then a node lands."""
 
     def fresh(self) -> World:
-        return World(2)
+        world = World(2)
+        root = root_name(world.settings.folder)
+        world.put(task_key(flags_of(root), 0), new_task(Order(flags_of(root), b"")))
+        return world
 
     def act(self, world: World, stage: Stage) -> None:
         store = wrap(DocumentStore, world.store, stage)
@@ -45,11 +52,17 @@ class BeginAnew:
             one and {name: (s.retired is None, s.last_ms) for name, s in one.value.streams.items()}
             for one in roots
         ]
+        tasks = [
+            read(world.store, task_key(feed, shard), Task)
+            for feed, shard in ((feed_name(STREAM), 0), (feed_name(STREAM), 1))
+        ]
+        tasks += [read(world.store, task_key(flags_of(root_name(folders[0])), 0), Task)]
+        done = [one and one.value.state for one in tasks]
         noted = {line.what for line in world.notes()}
         count = [line.what for line in world.notes()].count("stream.reset")
         new = world.begins()
         Process(new, Calm()).until(new.is_landed)
-        return streams, ended, seats, noted, count, set(new.estuary.landed().values())
+        return streams, ended, seats, done, noted, count, set(new.estuary.landed().values())
 
 
 def test_inv5_a_stream_begins_anew_from_every_crash() -> None:

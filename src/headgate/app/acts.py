@@ -78,7 +78,8 @@ class Acts:
         A crash in between is mended by the same act again. Raises Invalid, Unavailable,
         OutcomeUnknown.
         """
-        own = known.get(stream)
+        outputs = {face.name: face for one in known.values() for face in one.flagged}
+        own = known.get(stream) or outputs.get(stream)
         seats = list(roots_with(self._store, stream))
         document = read(self._store, stream_key(stream), StreamDocument)
         if not seats and document is None:

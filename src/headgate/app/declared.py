@@ -94,6 +94,7 @@ class Stream:
     columns: str | None = None
     nodes: Sequence[str] | None = None
     steps: Sequence[JsonObject] | None = None
+    outputs: Mapping[str, Mapping[str, str]] | None = None
 
     def tree(self) -> Tree:
         by = {"json": self.event_time} if isinstance(self.event_time, str) else self.event_time

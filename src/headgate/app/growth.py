@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 def grown(settings: Settings, topics: Topics) -> Settings:
     """With a stream for each topic. One that the settings name themselves goes before. Pure."""
     found: dict[str, StreamSettings] = {}
-    own = {one.word for one in settings.streams.values()}
+    own = {face.word for one in settings.streams.values() for face in (one, *one.flagged)}
     for template, one in settings.templates.items():
         for topic in topics.get(template, ()):
             name = stream_name(template, topic)

@@ -40,13 +40,14 @@ def why_not_ready(
     hour: Period | None,
     ambient: Ambient,
 ) -> Why:
-    """`stream`: of the settings, or one that only the store still has; `hour`: None asks for the
-    first that is not ready. Raises Unavailable, Corrupt."""
-    fleet, known = read_status(store, ambient), settings.streams
-    (status,) = read_streams(store, known, fleet, stream).streams
-    if stream not in known:
+    """`stream`: one of the settings or an output of one, or one that only the store still has;
+    `hour`: None asks for the first that is not ready. Raises Unavailable, Corrupt."""
+    fleet, own = read_status(store, ambient), settings.flagged.get(stream)
+    lands = stream if own is None else own.lands
+    (status,) = read_streams(store, settings.streams, fleet, lands).streams
+    if own is None:
         return without_settings(status)
-    return read_why(store, lake, known[stream], status, hour, fleet.at_ms, known)
+    return read_why(store, lake, own, status, hour, fleet.at_ms, settings.flagged)
 
 
 def await_ready(
@@ -94,10 +95,13 @@ def filed_certificate(lake: Lake, stream: str, hour: Period) -> tuple[Filed, Cer
 
 
 def ready_until(store: DocumentStore, stream: StreamSettings) -> datetime | None:
-    """Every hour of it that ends by then has its flags; None: none has. Raises Unavailable,
-    Corrupt."""
+    """Every hour of it, of each of its outputs, that ends by then has its flags; None: none has.
+    Raises Unavailable, Corrupt."""
     found = read(store, root_key(root_name(stream.folder)), RootDocument)
-    seat = None if found is None else found.value.streams.get(stream.name)
-    if seat is None or seat.frontier_ms is None or seat.frontier_ms == seat.first_ms:
-        return None
-    return datetime.fromtimestamp(seat.frontier_ms / 1_000, UTC)
+    frontiers: list[int] = []
+    for one in stream.flagged:
+        seat = None if found is None else found.value.streams.get(one.name)
+        if seat is None or seat.frontier_ms is None or seat.frontier_ms == seat.first_ms:
+            return None
+        frontiers.append(seat.frontier_ms)
+    return datetime.fromtimestamp(min(frontiers) / 1_000, UTC)

@@ -71,7 +71,9 @@ def _told(lake: Lake, sample: SampleRecord, staged: Staged) -> SampleRecord:
         return replace(sample, becomes="no record: a blank line or a header")
     event_ms, kind = tallies[0].event_ms_min, tallies[0].kind
     if kind != "dead":
-        return replace(sample, event_ms=event_ms, becomes=WORDS[kind][0])
+        (output,) = {one.output for one in staged.files if one.kind == kind}
+        to = f" of output {output}" if output else ""
+        return replace(sample, event_ms=event_ms, becomes=f"{WORDS[kind][0]}{to}")
     (letters,) = [one.path for one in staged.files if one.kind == "dead"]
     reason = next(letters_of(lake, letters)).reason
     return replace(sample, event_ms=event_ms, becomes=f"dead: {reason}")
@@ -96,6 +98,7 @@ def _shape(stream: StreamSettings, columns: tuple[str, ...]) -> Shape:
         stream.target_bytes,
         source.coding if isinstance(source, KafkaSettings) else None,
         stream.columns,
+        tuple((one.name, one.filter) for one in stream.outputs),
     )
 
 

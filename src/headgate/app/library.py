@@ -384,7 +384,7 @@ class App:
             return audit(
                 store,
                 lake,
-                self.settings.every,
+                self.settings.landed,
                 tables=tables_of(self.settings),
                 open_site=site_opener(self._ambient),
                 is_deep=is_deep,
@@ -402,14 +402,14 @@ class App:
     def why(self, stream: str, hour: str = "") -> Why:
         """Why this hour is not ready; "": the first that is not. Raises Invalid, Unavailable,
         Corrupt."""
-        name, wanted = self._stream(stream).name, hour_of(hour) if hour else None
+        name, wanted = self._flagged(stream).name, hour_of(hour) if hour else None
         with self._opened() as (store, lake):
             return why_not_ready(store, lake, self.settings, name, wanted, self._ambient)
 
     def wait(self, stream: str, period: str, timeout: str = "1h") -> bool:
         """Whether an hour, or every hour of a day, is ready within that time. Raises Invalid,
         Corrupt (a flag was changed), Unavailable."""
-        one, lake = self._stream(stream), open_lake(self.settings.lake, self._ambient)
+        one, lake = self._flagged(stream), open_lake(self.settings.lake, self._ambient)
         timeout_ms = duration_ms(timeout)
         return await_ready(lake, one, Period.parse(period), timeout_ms, self._ambient) is None
 
@@ -417,7 +417,7 @@ class App:
         """Of the last generation; None: it was never flagged. Raises Invalid, Corrupt,
         Unavailable."""
         lake = open_lake(self.settings.lake, self._ambient)
-        found = filed_certificate(lake, self._stream(stream).name, hour_of(hour))
+        found = filed_certificate(lake, self._flagged(stream).name, hour_of(hour))
         return None if found is None else found[1]
 
     def tables(self) -> dict[str, TableStatus]:
@@ -461,6 +461,14 @@ class App:
             act(remedies, Decision(who or getpass.getuser(), reason))
             (found,) = read_tables(store, [table])
             return found
+
+    def _flagged(self, name: str) -> StreamSettings:
+        """A stream, or an output of one."""
+        found = self.settings.flagged.get(self.settings.called(name)) or self._stream(name)
+        if found.outputs:
+            names = ", ".join(one.word for one in found.flagged)
+            raise Invalid(f"stream {name!r} has outputs; next: name one of them: {names}")
+        return found
 
     def _stream(self, name: str) -> StreamSettings:
         found = self.settings.streams.get(self.settings.called(name))

@@ -187,9 +187,11 @@ class Locating:
         if self._lake.facts(published) is not None:
             return published, True
         if file.kind == "data":
-            if file.period not in merges:
-                merges[file.period] = list(self._merges(stream, file.period))
-            for merge in merges[file.period]:
+            name = file.output or stream
+            key = f"{name}/{file.period}"
+            if key not in merges:
+                merges[key] = list(self._merges(name, file.period))
+            for merge in merges[key]:
                 for output in merge.outputs:
                     if any(one.path == published for one in output.inputs):
                         is_there = self._lake.facts(output.published) is not None
@@ -296,10 +298,11 @@ class Locating:
     def _of_merge(self, stream: str, generation: int, path: str) -> FileOrigin | None:
         own = self._streams.get(stream)
         placed = None if own is None else own.folder.match_file(path)
-        if placed is None or placed[0].stream not in (None, stream):
+        names = {stream, *(one.name for one in (() if own is None else own.flagged))}
+        if placed is None or placed[0].stream not in names:
             return None
-        period = str(placed[0].period)
-        merge = read_merge(self._lake, stream, period, generation)
+        period, lands = str(placed[0].period), placed[0].stream or stream
+        merge = read_merge(self._lake, lands, period, generation)
         outputs = [] if merge is None else [one for one in merge.outputs if one.published == path]
         if not outputs:
             return None
@@ -311,7 +314,7 @@ class Locating:
                 name = f"{stream}/{said[0]}/{said[1]}"
                 commits[said] = Origin(name, record.made_ms, record.ranges)
         origins = tuple(commits[one] for one in sorted(commits))
-        where = merge_path(stream, period, generation)
+        where = merge_path(lands, period, generation)
         return FileOrigin(path, stream, "data", period, outputs[0].rows, origins, where)
 
 

@@ -17,6 +17,7 @@ from headgate.lake import Lake
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
 from headgate.landing.outlook import words_of_the_end
+from headgate.periods import Period
 from headgate.settings import Settings
 from headgate.sources import Gap, Plan, Source, Waiting
 from headgate.status.streams import shards_of
@@ -73,7 +74,7 @@ class Preview:
     folder: str  # where hours lie, as the settings say
     late_folder: str
     rounds: tuple[NextRound, ...]
-    next_hour: Why  # the first that is not ready, and what it waits for
+    next_hour: Why  # the first that is not ready, of any output, and what it waits for
 
 
 def look_ahead(
@@ -114,7 +115,13 @@ def preview(
         stream.folder.text,
         f"{late}{stream.folder.text}" if late else stream.late_records,
         rounds,
-        why_not_ready(store, lake, settings, stream.name, None, ambient),
+        min(
+            (
+                why_not_ready(store, lake, settings, one.name, None, ambient)
+                for one in stream.flagged
+            ),
+            key=lambda why: (why.hour is not None, why.hour or Period(0, "hour")),
+        ),
     )
 
 

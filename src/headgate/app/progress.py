@@ -102,7 +102,7 @@ def flags_behind(store: DocumentStore, streams: Mapping[str, StreamSettings]) ->
         seat = roots[root].streams.get(name)
         if seat is None or seat.frontier_ms is None or seat.retired is not None:
             continue
-        reach_ms = reached_ms(read_evidence(store, name), settings.allowed_lateness_ms)
+        reach_ms = reached_ms(read_evidence(store, settings.lands), settings.allowed_lateness_ms)
         if reach_ms is not None:
             until_ms = reach_ms if seat.last_ms is None else min(reach_ms, seat.last_ms)
             left = max(0, (until_ms - seat.frontier_ms) // HOUR_MS)

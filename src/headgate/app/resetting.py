@@ -9,6 +9,7 @@ most that was paused before it and wakes up when all is done. The same act again
     a line in the ledger            a line about something that was begun    nothing
     a checkpoint: ended             that shard reads no more, for good       its intent is refused
     the old stream, tasks, seats    it is retired: no hour waits for it      starts no round
+    the task of the old root        no node is missed for its flags          nothing
     a seat in the new root          the new root waits for its first hour    the same
     the new stream's document       **begun**: nodes land it from its start  has another name
 
@@ -17,16 +18,18 @@ checkpoints, commit records, certificates and dead letters are named so, and no 
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from shlex import quote
 
 from headgate.ambient import Ambient
 from headgate.app.acts import Acts, Person
 from headgate.apply.table_document import table_key
+from headgate.cluster.tasks import Task, closed_by_person, task_key
 from headgate.commits.checkpoint import Checkpoint, Wish, checkpoint_key, ended_for_good
 from headgate.commits.roots import RootDocument, root_key, root_name, roots_with
 from headgate.commits.streams import StreamDocument, stream_key
-from headgate.errors import Halted, Invalid
+from headgate.errors import Fenced, Halted, Invalid
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.landing import StreamSettings
@@ -34,6 +37,7 @@ from headgate.landing.kind import feed_name
 from headgate.landing.names import LATE
 from headgate.landing.stream_document import begin_stream
 from headgate.periods import Period, life_name
+from headgate.ready.kind import kind_name as flags_of
 from headgate.settings import Settings
 from headgate.status import read_status
 from headgate.store import DocumentStore
@@ -77,11 +81,13 @@ class ResetActs:
                 "there is nothing to begin anew; next: take a folder from former_folders, then "
                 "headgate config check"
             )
-        self._check_new_root(stream, before)
+        old = _seated(before, settings)
+        self._check_new_root(stream, old)
+        self._check_old_root(before, settings)
         self._check_tables(stream, settings)
         checkpoints = [self._checkpoint(before, shard) for shard in range(document.value.shards)]
         self._check_free(before, checkpoints)
-        seats = [one.value.streams[before] for one in roots_with(self._store, before)]
+        seats = [one.value.streams[name] for name in old for one in roots_with(self._store, name)]
         frontiers = [one.frontier_ms for one in seats if one.frontier_ms is not None]
         return Reset(
             stream.name,
@@ -111,7 +117,10 @@ class ResetActs:
         for shard in range(len(found.commits)):
             self._end(found.before, shard, wish)
         why = Person(person.who, f"it {words}: {person.reason}")
-        self._acts.retire(found.before, why, settings.streams)
+        for name in _seated(found.before, settings):
+            if name == found.before or next(roots_with(self._store, name), None) is not None:
+                self._acts.retire(name, why, settings.streams)
+        self._close_old_root(found.before, settings)
         begin_stream(self._store, stream)
         return found
 
@@ -140,14 +149,15 @@ class ResetActs:
                     f"it with headgate node drain {quote(node)}; then the same command again"
                 )
 
-    def _check_new_root(self, stream: StreamSettings, before: str) -> None:
+    def _check_new_root(self, stream: StreamSettings, before: Iterable[str]) -> None:
         """Raises Invalid: something is there."""
         root = root_name(stream.folder)
         found = read(self._store, root_key(root), RootDocument)
         seats = {} if found is None else found.value.streams
         # A node that knew the new folder too early gave the old life a seat there, without a flag.
         idle = {name for name, one in seats.items() if one.first_ms is None}
-        others = sorted({*seats} - idle.intersection((before, stream.name)))
+        ours = (*before, *(one.name for one in stream.flagged))
+        others = sorted({*seats} - idle.intersection(ours))
         if others:
             raise Invalid(
                 f"root {root} is not new: {', '.join(others)} has flags or a seat there; nothing "
@@ -163,15 +173,49 @@ class ResetActs:
                     "settings, one that starts with a name of its own"
                 )
 
+    def _check_old_root(self, before: str, settings: Settings) -> None:
+        """Raises Halted: flags are half raised, and nobody would raise the rest."""
+        root = _lonely_root(before, settings)
+        found = None if root is None else read(self._store, root_key(root), RootDocument)
+        if found is not None and found.value.journal is not None:
+            raise Halted(
+                f"flags in root {root} are being raised or withdrawn, and nobody would finish "
+                "that; nothing was changed; next: headgate run --until idle with the settings as "
+                "they were, then the same command again"
+            )
+
+    def _close_old_root(self, before: str, settings: Settings) -> None:
+        """Nobody needs a node for its flags any more, if no other stream has them there."""
+        root = _lonely_root(before, settings)
+        key = None if root is None else task_key(flags_of(root), 0)
+        if key is not None and read(self._store, key, Task) is not None:
+            with suppress(Fenced):  # removed meanwhile
+                change(self._store, key, Task, closed_by_person)
+
     def _check_tables(self, stream: StreamSettings, settings: Settings) -> None:
         """Raises Invalid: a table has hours of the old life, and would get some of them again."""
+        names = {one.name for one in stream.flagged}
         for table in settings.tables.values():
-            if table.stream == stream.name and self._store.get(table_key(table.name)) is not None:
+            if table.stream in names and self._store.get(table_key(table.name)) is not None:
                 raise Invalid(
                     f"table {table.name} took hours of {stream.word} as it was; it would mix them "
                     "with those of the new beginning; nothing was changed; next: give the table "
                     "another name and path in the settings, then the same command again"
                 )
+
+
+def _seated(before: str, settings: Settings) -> tuple[str, ...]:
+    """The old life, and the outputs that it may have had."""
+    old = settings.past.get(before)
+    return (before, *(one.name for one in (() if old is None else old.flagged) if one.of))
+
+
+def _lonely_root(before: str, settings: Settings) -> str | None:
+    """The root of the old life; None: it is not known, or streams of the settings have theirs
+    there."""
+    old = settings.past.get(before)
+    root = None if old is None else root_name(old.folder)
+    return None if root in {root_name(one.folder) for one in settings.streams.values()} else root
 
 
 def _check_agreed(stream: StreamSettings, into: str) -> None:

@@ -135,7 +135,7 @@ class RetentionActs:
             if own is None or not hours:
                 continue
             behind = list(tables_behind(self._store, own.name, str(hours[-1]), removal.without))
-            kept = read(self._store, stream_key(own.name), StreamDocument)
+            kept = read(self._store, stream_key(own.lands), StreamDocument)
             shards = 1 if kept is None else kept.value.shards
             for done, hour in enumerate(hours):
                 on_progress(done, len(hours), f"looking at {own.name}")

@@ -22,7 +22,7 @@ from headgate.tables.site import opened_site
 def roots_of(settings: Settings) -> list[RootSettings]:
     """Streams whose flags roll up in the same folders share a root."""
     found: dict[str, list[StreamSettings]] = {}
-    for stream in settings.streams.values():
+    for stream in settings.flagged.values():
         found.setdefault(root_name(stream.folder), []).append(stream)
     return [
         RootSettings(name, tuple(_ready(one) for one in streams))
@@ -37,12 +37,13 @@ def _ready(stream: StreamSettings) -> ReadyStream:
         stream.allowed_lateness_ms,
         stream.last_hour_ms,
         merge_bytes=stream.target_bytes if stream.is_merged else None,
+        of=stream.of,
     )
 
 
 def tables_of(settings: Settings) -> list[TableSettings]:
     return [
-        TableSettings(name, one.stream, settings.streams[one.stream].folder, one.path)
+        TableSettings(name, one.stream, settings.flagged[one.stream].folder, one.path)
         for name, one in sorted(settings.tables.items())
     ]
 
@@ -55,7 +56,7 @@ def site_opener(ambient: Ambient) -> OpenSite:
 def first_hour_ms(store: DocumentStore, settings: Settings, stream: str) -> int | None:
     """Of a stream in its root: the first that can have a flag. None: nobody knows it yet. Raises
     Unavailable, Corrupt."""
-    found = read(store, root_key(root_name(settings.streams[stream].folder)), RootDocument)
+    found = read(store, root_key(root_name(settings.flagged[stream].folder)), RootDocument)
     seat = None if found is None else found.value.streams.get(stream)
     return None if seat is None else seat.first_ms
 

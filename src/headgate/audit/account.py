@@ -60,7 +60,8 @@ def _is_in_place(record: Record, file: RecordFile, settings: StreamSettings) -> 
     if place is None:
         return True  # from the time of another template
     is_own_shard = place.shard in (None, record.shard)
-    return place.stream == record.stream and is_own_shard and str(place.period) == file.period
+    name = file.output or record.stream
+    return place.stream == name and is_own_shard and str(place.period) == file.period
 
 
 def no_name_comes_twice(record: Record) -> Iterator[Finding]:

@@ -51,19 +51,29 @@ class Shard:
 
 
 def check_folders(
-    store: DocumentStore, lake: Lake, stream: str, folders: Mapping[str, Spans], root: str
+    store: DocumentStore,
+    lake: Lake,
+    stream: str,
+    folders: Mapping[str, Spans],
+    root: str,
+    output: str = "",
 ) -> list[Finding]:
     """What is wrong in these folders, and still is at a second look. `root`: the key of the root's
-    document. Raises Unavailable."""
-    first = _look(store, lake, stream, folders, root)
+    document; `output`: whose folders they are. Raises Unavailable."""
+    first = _look(store, lake, stream, folders, root, output)
     if not first:
         return []
-    second = set(_look(store, lake, stream, folders, root))
+    second = set(_look(store, lake, stream, folders, root, output))
     return [finding for finding in first if finding in second]
 
 
 def _look(
-    store: DocumentStore, lake: Lake, stream: str, folders: Mapping[str, Spans], root: str
+    store: DocumentStore,
+    lake: Lake,
+    stream: str,
+    folders: Mapping[str, Spans],
+    root: str,
+    output: str,
 ) -> list[Finding]:
     named = {shard for spans in folders.values() for shard in spans}
     before = {shard: _checkpoint(store, stream, shard) for shard in sorted(named)}
@@ -97,7 +107,7 @@ def _look(
         if isinstance(earlier, Checkpoint):
             missing += _missing(judged, earlier, listed)
     periods = {file.period for file in landed.values() if file.kind == "data"}
-    merges = merges_of(store, lake, stream, root, periods)
+    merges = merges_of(store, lake, output or stream, root, periods)
     found += [*judged_inputs(stream, merges, listed), *judged_outputs(stream, merges, listed)]
     if not torn:  # a record that is gone or cannot be read is a finding of its own
         found += unlanded_inputs(stream, merges, landed)

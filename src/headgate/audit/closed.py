@@ -81,10 +81,14 @@ def is_removed(document: RootDocument, stream: str, hour: Period) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """The hours of one stream."""
+    """The hours of one stream, or of one output."""
 
     lake: Lake
-    settings: StreamSettings
+    settings: StreamSettings  # of an output: as a stream of its own
+
+    @property
+    def output(self) -> str:
+        return self.settings.name if self.settings.of else ""
 
     def is_as_certified(
         self, hour: Period, landed: Landed, listed: Mapping[str, Sum], *, is_gone: bool = False
@@ -182,7 +186,7 @@ class Hours:
             if raw is None:
                 yield Finding(
                     7 if is_below_a_flag else None,
-                    self.settings.name,
+                    self.settings.lands,
                     None,
                     flag,
                     "the flag is gone, and its hour is closed",
@@ -201,13 +205,13 @@ class Hours:
         for shard, number in unnamed(landed, certificate.commits)[:TOLD_MAX]:
             yield Finding(
                 6,
-                self.settings.name,
+                self.settings.lands,
                 shard,
-                record_path(self.settings.name, shard, number),
+                record_path(self.settings.lands, shard, number),
                 f"commit {number} has rows in {hour}, and its certificate {path} does not name it",
                 "rows came to an hour that was closed; readers of its flag miss them, or get more "
                 "than it promises",
-                look_again(self.settings.name),
+                look_again(self.settings.lands),
             )
 
     def _files(
@@ -235,7 +239,7 @@ class Hours:
                 elif entry.is_folder or (commit_of(name) is None and merge_of(name) is None):
                     if is_foreign(folder, name, entry.is_folder):
                         told += 1
-                        yield foreign(self.settings.name, entry.path)
+                        yield foreign(self.settings.lands, entry.path)
                 else:
                     told += 1
                     words = f"is not in the certificate of its hour, {hour}, which is closed"
@@ -262,7 +266,9 @@ class Hours:
             file
             for record in records
             for file in record.files
-            if file.kind == "data" and file.period == certificate.period
+            if file.kind == "data"
+            and file.period == certificate.period
+            and file.output == self.output
         ]
         landed, certified = sum(f.rows for f in files), sum(f.rows for f in certificate.files)
         counted = certificate.counts.get("landed", 0)
@@ -290,7 +296,7 @@ class Hours:
         for shard, first, end in spans:
             for number in range(first, end):
                 try:
-                    record = read_record(self.lake, self.settings.name, int(shard), number)
+                    record = read_record(self.lake, self.settings.lands, int(shard), number)
                 except Corrupt:
                     return None
                 if record is None:
@@ -299,16 +305,16 @@ class Hours:
         return found
 
     def _found(self, invariant: int | None, subject: str, words: str, meaning: str) -> Finding:
-        stream = self.settings.name
+        stream = self.settings.lands
         return Finding(invariant, stream, None, subject, words, meaning, restore("it", stream))
 
     def _strange(self, invariant: int, path: str, words: str, meaning: str) -> Finding:
-        stream = self.settings.name
+        stream = self.settings.lands
         next_ = f"see whose it is, move it away; then {look_again(stream)}"
         return Finding(invariant, stream, None, path, words, meaning, next_)
 
     def _strange_flag(self, invariant: int, path: str, words: str, meaning: str) -> Finding:
-        stream = self.settings.name
+        stream = self.settings.lands
         next_ = f"move it away; then {look_again(stream)}"
         return Finding(invariant, stream, None, path, words, meaning, next_)
 
@@ -328,10 +334,11 @@ def is_merged(certificate: Certificate) -> bool:
 
 
 def check_frontier(
-    root: str, stream: str, document: RootDocument, evidence: Evidence
+    root: str, stream: str, document: RootDocument, evidence: Evidence, lands: str = ""
 ) -> Iterator[Finding]:
-    """The frontier rests on what was read before it moved. `evidence`: read after the document.
-    Pure."""
+    """The frontier rests on what was read before it moved. `evidence`: read after the document;
+    `lands`: the stream that an output is of. Pure."""
+    lands = lands or stream
     frontier_ms = document.streams.get(stream, Seat()).frontier_ms
     first_ms = document.streams.get(stream, Seat()).first_ms
     if frontier_ms is None or frontier_ms == first_ms:
@@ -343,11 +350,11 @@ def check_frontier(
             6,
             stream,
             None,
-            stream_key(stream),
+            stream_key(lands),
             f"hours before {until} have their flags by {root_key(root)}, and `closing` is "
             f"{'not set' if closing_ms is None else Period.hour_of(closing_ms)}",
             "a source partition that joins would not be late for hours that are closed",
-            look_again(stream),
+            look_again(lands),
         )
     for shard, checkpoint in enumerate(evidence.checkpoints):
         behind = [
@@ -361,9 +368,9 @@ def check_frontier(
                 6,
                 stream,
                 shard,
-                f"{stream}/{shard}",
+                f"{lands}/{shard}",
                 f"hours before {until} have their flags, and the watermark of source partition "
                 f"{behind[0]}{more} has not passed them",
                 "records of closed hours would be taken as on time",
-                look_again(stream),
+                look_again(lands),
             )

@@ -16,6 +16,11 @@ class Landed:
     commits: dict[str, Spans] = field(default_factory=dict)  # by shard, as a certificate has them
     rows: int = 0
     total: int = 0  # of a digest of each file: in whatever order
+    outputs: dict[str, tuple[int, int]] = field(default_factory=dict)  # rows and total of each
+
+    def of(self, output: str) -> "Landed":
+        """As the certificate of an output has it: the commits are those of its stream."""
+        return Landed(self.commits, *self.outputs.get(output, (0, 0)))
 
 
 def add_hours(hours: dict[str, Landed], record: Record) -> None:
@@ -24,8 +29,11 @@ def add_hours(hours: dict[str, Landed], record: Record) -> None:
         if file.kind != "data":
             continue
         found = hours.setdefault(file.period, Landed())
+        digest = _digest(file.published, file.size_bytes, file.checksum, file.rows)
         found.rows += file.rows
-        found.total += _digest(file.published, file.size_bytes, file.checksum, file.rows)
+        found.total += digest
+        rows, total = found.outputs.get(file.output, (0, 0))
+        found.outputs[file.output] = (rows + file.rows, total + digest)
         spans = found.commits.get(shard, ())
         if not spans or spans[-1][1] <= record.number:
             found.commits[shard] = with_number({shard: spans}, [shard], record.number)[shard]

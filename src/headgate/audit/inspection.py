@@ -65,7 +65,7 @@ from headgate.lake import Lake
 from headgate.lake.pages import entries_of
 from headgate.lake.paths import folder_of, name_of
 from headgate.landing import StreamSettings
-from headgate.landing.names import commit_of
+from headgate.landing.names import LATE, commit_of
 from headgate.periods import Period, escape_name
 from headgate.ready.evidence import read_evidence
 from headgate.store import DocumentStore
@@ -100,7 +100,8 @@ def audit(
             f"{', '.join(sorted(streams)) or 'none'}; next: headgate config check"
         )
     chosen = [streams[name] for name in sorted(only or streams)]
-    fed = [table for table in tables if not only or table.stream in only]
+    faces = {face.name for one in chosen for face in one.flagged}
+    fed = [table for table in tables if not only or table.stream in faces]
     work = _Inspection(store, lake, is_deep, on_progress)
     work.inspect_documents(streams, tables, only)
     for stream in chosen:
@@ -162,7 +163,12 @@ class _Inspection:
             self.tell(check_table_documents(self.store, ()))
             self.remarks += remark_streams(self.store, streams)
             self.remarks += remark_tables(self.store, [table.name for table in tables])
-        elif fed := [table_key(table.name) for table in tables if table.stream in only]:
+        elif fed := [
+            table_key(table.name)
+            for table in tables
+            for name in only
+            if table.stream in (face.name for face in streams[name].flagged)
+        ]:
             self.tell(check_table_documents(self.store, fed))
 
     def root_document(self, root: str) -> RootDocument | None:
@@ -182,8 +188,29 @@ class _Inspection:
         landed: dict[str, Landed] = {}
         for shard in shards_of(self.store, self.lake, stream):
             self.inspect_shard(settings, shard, expected, landed)
-        self.inspect_merges(stream, expected)
-        self.inspect_removals(stream, expected)
+        faces = [one for one in settings.flagged if one.of]
+        for face in (settings, *faces):
+            self.inspect_merges(face.name, expected)
+            self.inspect_removals(face.name, expected)
+        left = dict(expected)
+        for face in faces:
+            mine = {folder: left.pop(folder) for folder in expected if is_of(face, folder)}
+            self.inspect_hours_of(face, document, mine, landed)
+        # Its own: dead letters, and what landed before it had outputs, or under other ones.
+        self.inspect_hours_of(settings, document, left, landed)
+        self.remarks += remark_leftovers(self.store, self.lake, stream)
+
+    def inspect_hours_of(
+        self,
+        settings: StreamSettings,
+        document: RootDocument,
+        expected: Mapping[str, Sum],
+        every: Mapping[str, Landed],
+    ) -> None:
+        """`settings`: of a stream, or of one of its outputs like a stream; `every`: by hour, what
+        landed of the whole stream."""
+        stream, output = settings.name, settings.name if settings.of else ""
+        landed = {hour: one.of(output) for hour, one in every.items()}
         listed: dict[Period, dict[str, Sum]] = {}  # of closed hours, by folder
         opened = set(open_again(document, stream))
         strange: dict[str, Spans] = {}
@@ -201,7 +228,6 @@ class _Inspection:
         self.inspect_hours(settings, document, landed, listed)
         self.inspect_opened(settings, document, opened)
         self.inspect_strange(settings, landed, strange)
-        self.remarks += remark_leftovers(self.store, self.lake, stream)
 
     def inspect_hours(
         self,
@@ -213,10 +239,10 @@ class _Inspection:
         stream = settings.name
         steady = Steady(self.store, root_name(settings.folder), self.remarks)
         try:
-            evidence = read_evidence(self.store, stream)
+            evidence = read_evidence(self.store, settings.lands)
         except Corrupt:
             return  # a finding of the documents
-        self.tell(check_frontier(steady.root, stream, document, evidence))
+        self.tell(check_frontier(steady.root, stream, document, evidence, settings.lands))
         hours = Hours(self.lake, settings)
         for hour in closed_hours(document, stream):
             self.seen["hours"] += 1
@@ -264,7 +290,8 @@ class _Inspection:
         """Flags without a document that says how far they are."""
         flagged = [
             one.name
-            for one in streams
+            for stream in streams
+            for one in stream.flagged
             if self.lake.list(f"{CERTIFICATES}/{escape_name(one.name)}", limit=1).entries
         ]
         # Afterwards: whoever raised flags meanwhile had written it before.
@@ -365,7 +392,7 @@ class _Inspection:
                 self.seen["files"] += 1
                 found.add(entry.path, entry.size_bytes, None)
             else:
-                self.tell([foreign(settings.name, entry.path)])
+                self.tell([foreign(settings.lands, entry.path)])
         return found
 
     def inspect_strange(
@@ -380,7 +407,9 @@ class _Inspection:
             self.on_progress(done, len(strange), f"{settings.name}: files")
             folders = {one: strange[one] for one in group}
             root = root_key(root_name(settings.folder))
-            found = check_folders(self.store, self.lake, settings.name, folders, root)
+            found = check_folders(
+                self.store, self.lake, settings.lands, folders, root, settings.name
+            )
             self.tell(self.still_open(settings, landed, found))
             done += len(group)
 
@@ -404,6 +433,12 @@ class _Inspection:
                 yield from steady.told(f"{settings.name} {hour}", settings.name, judge)
             elif not is_being_changed(document, settings, hour):
                 yield finding
+
+
+def is_of(output: StreamSettings, folder: str) -> bool:
+    """Whether a folder of data or late records is one of this output."""
+    place = output.folder.match(folder.removeprefix(f"{LATE}/"))
+    return place is not None and place.stream == output.name
 
 
 def hour_of_folder(settings: StreamSettings, folder: str) -> Period | None:

@@ -12,7 +12,7 @@ import typer
 
 from headgate.ambient import SystemAmbient
 from headgate.app.acts import Acts, Person
-from headgate.cli.places import Here, command, installation_of
+from headgate.cli.places import Here, command, installation_of, output_words
 from headgate.commits.streams import StreamDocument
 from headgate.errors import Invalid
 from headgate.lake import Lake
@@ -52,6 +52,8 @@ class Asking:
     def stream(self, name: str) -> str:
         """As everybody but the settings calls it. Raises Invalid: there is no such stream."""
         known, name = self.streams(), self.settings.called(name)
+        if name in self.settings.flagged and self.settings.flagged[name].of:
+            raise Invalid(output_words(name, self.settings.flagged[name]))
         if name not in known:
             near = nearest(name, known)
             hint = f"the nearest is {near!r}" if near else "there is none at all"

@@ -20,6 +20,7 @@ from headgate.cli.moments import many
 from headgate.cli.places import ConfigPath, named_settings
 from headgate.lake.opening import open_lake
 from headgate.landing.report import words_of
+from headgate.settings import Settings
 from headgate.settings.loading import load
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
@@ -60,10 +61,10 @@ def audit(
         found = audit_all(
             store,
             open_lake(settings.lake, ambient),
-            settings.every,
+            settings.landed,
             tables=tables_of(settings),
             open_site=site_opener(ambient),
-            only=[settings.called(one) for one in stream or ()],
+            only=[_lands(settings, one) for one in stream or ()],
             is_deep=deep,
             on_progress=progress.show,
         )
@@ -77,6 +78,12 @@ def audit(
     else:
         _show(found, is_deep=deep)
     raise typer.Exit(0 if found.is_clean else 1)
+
+
+def _lands(settings: Settings, name: str) -> str:
+    """An output is audited with its stream."""
+    found = settings.every.get(settings.called(name))
+    return name if found is None else found.lands
 
 
 def _as_json(found: Audit, *, is_deep: bool) -> JsonObject:

@@ -9,7 +9,7 @@ from headgate.ambient import SystemAmbient
 from headgate.app.hours import filed_certificate, hour_of
 from headgate.cli import console
 from headgate.cli.moments import many, shown_bytes, shown_moment
-from headgate.cli.places import ConfigPath, command, installation_of, stream_of
+from headgate.cli.places import ConfigPath, command, flagged_of, installation_of
 from headgate.cli.tables import Rows, show
 from headgate.commits.certificate import Certificate, flag_paths
 from headgate.commits.removals import statements_of
@@ -29,7 +29,7 @@ def certificate(
     Exit code 1: the hour was never flagged.
     """
     asked = installation_of(config)
-    settings = stream_of(asked, stream)
+    settings = flagged_of(asked, stream)
     folder, stream = settings.folder, settings.name
     hour = hour_of(period)
     lake = open_lake(asked.settings.lake, SystemAmbient())

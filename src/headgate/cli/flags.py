@@ -13,7 +13,7 @@ from headgate.cli import console
 from headgate.cli.asking import WHERE, Asking, Reason, StreamName, asking, person
 from headgate.cli.bars import PartsBar
 from headgate.cli.moments import many
-from headgate.cli.places import ConfigPath, Installation, command, stream_of
+from headgate.cli.places import ConfigPath, Installation, command, flagged_of
 from headgate.cli.store import Json
 from headgate.errors import Invalid
 from headgate.lake.ledger import Ledger
@@ -103,7 +103,7 @@ def withdraw(
     if wanted.kind != "hour":
         raise Invalid(f"{hour} is a day; next: name an hour of it, {hour}T00 for one")
     with asking(config) as asked:
-        stream = stream_of(Installation(asked.settings, asked.here), stream).name
+        stream = flagged_of(Installation(asked.settings, asked.here), stream).name
         acts, by_whom = _acts_of(asked), person(reason)
         found = acts.withdraw(stream, wanted, by_whom)
         by = holder(asked, [found.root])

@@ -69,7 +69,7 @@ def expire(
     with asking(config) as asked:
         acts = _acts_of(asked)
         by = person(reason or f"older than {older_than}")
-        wanted = acts.expiring(old_ms, by, stream, without_table or ())
+        wanted = acts.expiring(old_ms, by, _called(asked, stream), without_table or ())
         code = _carry(asked, acts, wanted, wait_ms, is_dry=dry_run, as_json=as_json)
     raise typer.Exit(code)
 
@@ -97,9 +97,14 @@ def erase(
     wait_ms, wanted = duration_ms(timeout), Period.parse(period)
     with asking(config) as asked:
         acts = _acts_of(asked)
-        every = acts.erasing(wanted, person(reason), stream, without_table or ())
+        of, without = _called(asked, stream), without_table or ()
+        every = acts.erasing(wanted, person(reason), of, without)
         code = _carry(asked, acts, every, wait_ms, is_dry=dry_run, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _called(asked: Asking, stream: str) -> str:
+    return asked.settings.called(stream) if stream else ""
 
 
 def _acts_of(asked: Asking) -> RetentionActs:

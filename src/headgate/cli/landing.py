@@ -85,7 +85,7 @@ class LandingRun:
             is_eager = until is not None
             bar = self._bar.add_task("landing", total=None, visible=is_eager, unit="shards")
             backfill = Backfill(
-                self._settings.streams,
+                self._settings.flagged,
                 SystemAmbient(),
                 None if self._bar.disable or not is_eager else self._bar,
                 is_waited_for=is_eager,

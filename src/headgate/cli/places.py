@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,11 +151,37 @@ def found_settings(config: Path | None) -> Path | None:
 
 
 def stream_of(asked: Installation, stream: str) -> StreamSettings:
-    """Raises Invalid."""
+    """What lands: also an earlier life of it. Raises Invalid."""
     found = asked.settings.every.get(asked.settings.called(stream))
     if found is None:
-        near = nearest(stream, asked.settings.streams)
-        hint = f"the nearest is {near!r}" if near else "there is none at all"
-        listed = command("stream ls", asked.here)
-        raise Invalid(f"no stream {stream!r} in the settings: {hint}; next: {listed}")
+        raise _unknown(asked, stream, asked.settings.streams)
+    if found.of:
+        raise Invalid(output_words(stream, found))
     return found
+
+
+def flagged_of(asked: Installation, stream: str) -> StreamSettings:
+    """What has hours: a stream, or an output of one. Raises Invalid."""
+    found = asked.settings.every.get(asked.settings.called(stream))
+    if found is None:
+        raise _unknown(asked, stream, asked.settings.flagged)
+    if found.outputs:
+        names = ", ".join(one.word for one in found.flagged)
+        raise Invalid(
+            f"stream {stream!r} has outputs, and hours are theirs; next: name one of them: {names}"
+        )
+    return found
+
+
+def output_words(name: str, found: StreamSettings) -> str:
+    return (
+        f"{name!r} is an output of stream {found.lands!r}, which is read, paused and landed as a "
+        f"whole; next: name the stream, {found.lands}"
+    )
+
+
+def _unknown(asked: Installation, stream: str, known: Iterable[str]) -> Invalid:
+    near = nearest(stream, known)
+    hint = f"the nearest is {near!r}" if near else "there is none at all"
+    listed = command("stream ls", asked.here)
+    return Invalid(f"no stream {stream!r} in the settings: {hint}; next: {listed}")

@@ -132,6 +132,8 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
     known = {} if here.settings is None else here.settings.streams
     if only is not None and here.settings is not None:
         only = here.settings.called(only)
+        own = here.settings.flagged.get(only)
+        only = only if own is None else own.lands  # of an output, what it shares
     streams = read_streams(documents, known, fleet, only)
     if only is not None and not streams.streams:
         every = read_streams(documents, known, fleet)
@@ -166,9 +168,9 @@ def _hours(
 ) -> Iterator[Why]:
     for one in streams.streams:
         own = settings.streams.get(one.name)
-        if own is not None:
+        for face in () if own is None else own.flagged:
             with suppress(Corrupt):  # it is named where it is read
-                yield read_why(documents, lake, own, one, None, at_ms)
+                yield read_why(documents, lake, face, one, None, at_ms)
 
 
 def _watch(

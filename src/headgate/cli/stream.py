@@ -94,8 +94,9 @@ def retire(name: StreamName, reason: Reason, config: ConfigPath = None) -> None:
     Exit code 0: retired; 1: it was already; 2: it is in the settings, without an end.
     """
     with asking(config) as asked:
-        known = asked.settings.streams
-        ends = asked.acts.retire(asked.stream(name), person(reason), known)
+        known, called = asked.settings.streams, asked.settings.called(name)
+        name = called if called in asked.settings.flagged else asked.stream(name)
+        ends = asked.acts.retire(name, person(reason), known)
         see = command("status", asked.here)
         hours = [str(Period.hour_of(end_ms)) for end_ms in (ends or {}).values() if end_ms]
         since = f": no hour from {min(hours)} on waits for it" if hours else ""

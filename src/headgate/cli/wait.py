@@ -7,7 +7,7 @@ import typer
 from headgate.ambient import SystemAmbient
 from headgate.app.hours import await_ready, first_removed
 from headgate.cli import console
-from headgate.cli.places import ConfigPath, command, installation_of, stream_of
+from headgate.cli.places import ConfigPath, command, flagged_of, installation_of
 from headgate.lake.opening import open_lake
 from headgate.periods import Period
 from headgate.settings.units import duration_ms
@@ -24,7 +24,7 @@ def wait(
     Exit code 0: it is; 1: it is not, after that time, or files of it are gone on purpose.
     """
     asked, ambient = installation_of(config), SystemAmbient()
-    settings, wanted = stream_of(asked, stream), Period.parse(period)
+    settings, wanted = flagged_of(asked, stream), Period.parse(period)
     lake = open_lake(asked.settings.lake, ambient)
     left = await_ready(lake, settings, wanted, duration_ms(timeout), ambient)
     if left is None:

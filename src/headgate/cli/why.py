@@ -10,7 +10,7 @@ from headgate.ambient import SystemAmbient
 from headgate.app.hours import hour_of, why_not_ready
 from headgate.cli import console
 from headgate.cli.moments import shown_moment
-from headgate.cli.places import ConfigPath, Here, command, installation_of, stream_of
+from headgate.cli.places import ConfigPath, Here, command, flagged_of, installation_of
 from headgate.cli.store import Json
 from headgate.cli.streams import next_command
 from headgate.cli.tables import Rows, show
@@ -39,8 +39,9 @@ def why(
     stream = asked.settings.called(stream)
     here, wanted = asked.here, hour_of(hour) if hour else None
     with closing(open_store(here.url, here.namespace, ambient=ambient)) as store:
-        if stream not in known_streams(store, asked.settings.streams)[0]:
-            stream_of(asked, stream)  # says what the nearest is
+        is_known = stream in known_streams(store, asked.settings.streams)[0]
+        if not is_known or stream in asked.settings.streams:
+            flagged_of(asked, stream)  # says what the nearest is
         lake = open_lake(asked.settings.lake, ambient)
         found = why_not_ready(store, lake, asked.settings, stream, wanted, ambient)
     if as_json:

@@ -32,6 +32,7 @@ class RecordFile:
     size_bytes: Whole
     checksum: str
     rows: Whole
+    output: str = ""  # of the stream; "": it has none, or the file is of all of them
 
     @property
     def facts(self) -> FileFacts:

@@ -10,7 +10,7 @@ retired         by a person, for good: nothing more of it is read
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from headgate.store.codec import Whole
+from headgate.store.codec import Truth, Whole
 from headgate.store.names import key
 
 STREAMS = "streams"
@@ -33,6 +33,7 @@ class StreamDocument:
     floor_ms: Whole | None = None
     closed_ms: Whole | None = None
     retired: Pause | None = None
+    has_outputs: Truth = False  # since it began: it lands under their names and not its own
     format: Literal[1] = 1
 
 

@@ -71,6 +71,7 @@ class Shape:
     avro: AvroCoding | None = None  # of the formats avro and dead-avro
     declared: tuple[tuple[str, str], ...] = ()  # name and type of columns that become of a record;
     # none: it lands as it came
+    filters: tuple[tuple[str, str], ...] = ()  # outputs by name, each with its condition in SQL
 
     @property
     def is_shared(self) -> bool:
@@ -136,6 +137,7 @@ class StagedFile:
     kind: Kind
     hour_ms: int | None  # None: dead or skipped
     rows: int
+    output: str = ""  # "": the job has no filters, or it is dead or skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,8 @@ class Engine(Protocol):
         the job fails.
     E2  A row's folder says its kind and hour, and its `_headgate` column its partition, number and
         line.
+        With filters, each record that is good otherwise goes to the output of the first that holds;
+        if none does, it is dead.
     E3  The same inputs give the same rows, kinds and hours each time.
     E4  files and tallies are counted in what was staged, after the write.
     E5  A shard's files lie below its own folder if it has one, else below `shard=<label>` in the

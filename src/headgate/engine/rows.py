@@ -27,7 +27,9 @@ from headgate.engine.verdict import SKIP, is_log, tells_time
 from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
-OURS: Final = (HEADGATE, "shard", "headgate_kind", "headgate_hour")  # columns of staged rows
+OURS: Final = (  # columns of staged rows
+    *(HEADGATE, "shard", "headgate_kind", "headgate_hour", "headgate_output"),
+)
 
 _IDENTITY: Final = ("partition", "number", "line")
 _IS_GOOD: Final = "reason IS NULL"

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
@@ -66,6 +66,7 @@ IDS_MAX: Final = 1_000  # of schemas that are asked for in one round
 
 _KINDS: Final[Mapping[str, Kind]] = {"data": "data", "late": "late", "dead": "dead", "skip": "skip"}
 _FOLDERS: Final = ("shard", "headgate_kind", "headgate_hour")  # no column of a source
+_OUTPUT: Final = "headgate_output"  # one more of them, if the job has filters
 
 
 class Reader(Protocol):
@@ -243,6 +244,8 @@ def _judged(
         frame = frame.withColumn(column, fn.expr(expression))
     frame = _with_found(shape, frame, decoders)
     spark_type = frame.schema["found"].dataType.simpleString()
+    if shape.filters:
+        frame = _with_output(shape, frame)
     for column, expression in verdict.after_event_time(shape, spark_type):
         frame = frame.withColumn(column, fn.expr(expression))
     return frame
@@ -251,7 +254,30 @@ def _judged(
 def _with_found(shape: Shape, frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
     if shape.event_time.by != "sql":
         return frame.withColumn("found", fn.expr(verdict.found(shape, decoders)))
-    # The expression sees the columns of the source and none of ours.
+    found = f"CASE WHEN {verdict.HEADGATE}.flaw IS NULL THEN ({shape.event_time.text}) END"
+    return _as_they_see_it(shape, frame).select(
+        f"{verdict.HEADGATE}.*", fn.expr(found).alias("found")
+    )
+
+
+def _with_output(shape: Shape, frame: DataFrame) -> DataFrame:
+    """Raises Invalid: a filter that Spark refuses, or that is no condition."""
+    seen = _as_they_see_it(shape, frame)
+    for output, condition in shape.filters:
+        what = f"stream {shape.stream}: the filter of output {output}, {condition!r},"
+        try:
+            (given,) = seen.select(fn.expr(f"({condition})").alias("holds")).schema.fields
+        except (AnalysisException, ParseException) as error:
+            cause = short_cause(talk_of(error))
+            raise Invalid(f"{what} is refused by Spark ({cause}); next: correct it") from error
+        if given.dataType.simpleString() not in ("boolean", "void"):
+            words = f"gives a {given.dataType.simpleString()}, and must be true or false"
+            raise Invalid(f"{what} {words}; next: correct it in the settings")
+    return seen.select(f"{verdict.HEADGATE}.*", fn.expr(verdict.output(shape)).alias("output"))
+
+
+def _as_they_see_it(shape: Shape, frame: DataFrame) -> DataFrame:
+    """Expressions of the settings see the columns of the source, and ours only as one beside."""
     if shape.format.endswith("parquet"):
         theirs = [fn.col(f"row.{name(field)}") for field in _columns_of(frame)]
     elif verdict.is_csv(shape):
@@ -261,15 +287,21 @@ def _with_found(shape: Shape, frame: DataFrame, decoders: Sequence[Decoder]) -> 
     if verdict.is_log(shape):
         stamp = fn.expr("timestamp_millis(stamp_ms)").alias("timestamp")
         theirs += [stamp, fn.col("partition"), fn.col("number").alias("offset")]
-    ours = fn.struct(*[fn.col(column) for column in frame.columns]).alias("_headgate")
-    found = fn.expr(f"CASE WHEN _headgate.flaw IS NULL THEN ({shape.event_time.text}) END")
-    return frame.select(ours, *theirs).select("_headgate.*", found.alias("found"))
+    elif shape.format in ("dead-json", "dead-text", "dead-binary"):
+        # Letters of a log that are driven in again: only some know their time, none its offset.
+        known = "timestamp_millis(stamp_ms)" if "stamp_ms" in frame.columns else "NULL"
+        types = {"timestamp": f"CAST({known} AS TIMESTAMP)", "partition": "CAST(NULL AS STRING)"}
+        types["offset"] = "CAST(NULL AS BIGINT)"
+        theirs += [fn.expr(null).alias(column) for column, null in types.items()]
+    ours = fn.struct(*[fn.col(column) for column in frame.columns]).alias(verdict.HEADGATE)
+    return frame.select(ours, *theirs)
 
 
 def _laid_out(job: Job, judged: DataFrame, size_bytes: int, cores: int) -> DataFrame:
     """The rows as they are written: in few large files, however many files were read."""
     own = _columns_of(judged) if job.shape.format.endswith("parquet") else ()
     told = {"shard": "label", "headgate_kind": "kind", "headgate_hour": "CAST(hour AS INT)"}
+    told[_OUTPUT] = "CASE WHEN reason IS NULL THEN output END"
     folders = [f"{told[folder]} AS {folder}" for folder in _made_of_rows(job)]
     rows = judged.selectExpr(*staged_rows.columns(job.shape, own), *folders)
     # Smaller files are made by each task of its own rows: more tasks would make more of every hour.
@@ -282,7 +314,11 @@ def _laid_out(job: Job, judged: DataFrame, size_bytes: int, cores: int) -> DataF
 
 def _made_of_rows(job: Job) -> tuple[str, ...]:
     """Of one shard, one folder less is to be found out for every row."""
-    return _FOLDERS[1:] if len(job.inputs) == 1 else _FOLDERS
+    return _folders(job)[1:] if len(job.inputs) == 1 else _folders(job)
+
+
+def _folders(job: Job) -> tuple[str, ...]:
+    return (*_FOLDERS, _OUTPUT) if job.shape.filters else _FOLDERS
 
 
 def _write(job: Job, rows: DataFrame, root: str, records_max: int) -> None:
@@ -294,7 +330,7 @@ def _write(job: Job, rows: DataFrame, root: str, records_max: int) -> None:
     writer = writer.option("maxRecordsPerFile", str(records_max))
     writer = writer.option("compression", codecs.for_spark(shape.land_as, shape.codec))
     if shape.land_as == "parquet":
-        columns = [column for column in rows.columns if column not in _FOLDERS]
+        columns = [column for column in rows.columns if column not in _folders(job)]
         writer = writer.options(
             **staged_rows.parquet_options(columns, is_of_log=verdict.is_log(shape))
         )
@@ -319,7 +355,7 @@ def _counted(
     tallies, rows_by_file = _tallied(session, job, schema, shelf.url, [*files], has_quick)
     is_told = job.shape.land_as in ("parquet", "avro")
     staged = tuple(
-        _staged(file, rows_in(shelf, file) if is_told else rows_by_file.get(file, 0))
+        _staged(job, file, rows_in(shelf, file) if is_told else rows_by_file.get(file, 0))
         for file in files
     )
     if sum(file.rows for file in staged) != sum(tally.rows for tally in tallies):
@@ -403,8 +439,8 @@ def _tallied(
 def _staged_rows(session: SparkSession, job: Job, schema: StructType, root: str) -> DataFrame:
     """What was written, read again."""
     folder = read_below(root, job.folder)
-    plain = [field for field in schema if field.name not in _FOLDERS]
-    typed = StructType([*plain, *(StructField(folder, StringType()) for folder in _FOLDERS)])
+    plain = [field for field in schema if field.name not in _folders(job)]
+    typed = StructType([*plain, *(StructField(one, StringType()) for one in _folders(job))])
     reader = session.read.schema(typed)
     if job.shape.land_as == "parquet":
         return reader.parquet(folder)
@@ -444,7 +480,8 @@ def _identified(shape: Shape, staged: DataFrame, has_quick: bool) -> DataFrame:
         return found
     # A line of a file's text does not say its event time: it is taken again from what was staged.
     kept = found.withColumnRenamed("kind", "staged_kind")
-    return _judged(shape, kept, has_quick).drop("kind").withColumnRenamed("staged_kind", "kind")
+    unsorted = replace(shape, filters=())  # where it went is known
+    return _judged(unsorted, kept, has_quick).drop("kind").withColumnRenamed("staged_kind", "kind")
 
 
 def _joined(one: Tally, other: Tally) -> Tally:
@@ -460,16 +497,19 @@ def _joined(one: Tally, other: Tally) -> Tally:
     )
 
 
-def _staged(path: str, rows: int) -> StagedFile:
+def _staged(job: Job, path: str, rows: int) -> StagedFile:
     place = _place(path)
-    hour = place["headgate_hour"]
+    hour, number = place["headgate_hour"], place.get(_OUTPUT, verdict.NO_HOUR)
     hour_ms = None if hour == verdict.NO_HOUR else int(hour) * HOUR_MS
-    return StagedFile(path, place["shard"], _KINDS[place["headgate_kind"]], hour_ms, rows)
+    output = "" if number == verdict.NO_HOUR else job.shape.filters[int(number)][0]
+    return StagedFile(path, place["shard"], _KINDS[place["headgate_kind"]], hour_ms, rows, output)
 
 
 def _place(file: str) -> dict[str, str]:
     """What the folders of a staged file say."""
-    told = (folder.split("=", 1) for folder in file.split("/")[-4:-1])
+    folders = file.split("/")[:-1]
+    count = len(_FOLDERS) + folders[-1].startswith(f"{_OUTPUT}=")
+    told = (folder.split("=", 1) for folder in folders[-count:])
     return {name: unquote(value) for name, value in told}
 
 

@@ -4,7 +4,8 @@
     of a log that lands as text: more than one line; too long,
     not UTF-8, of a schema that nobody knows, not of its
     format, not of the declared columns, no event time,
-    an unusable one, one too far ahead of its arrival ─────────▶ dead, with the reason
+    an unusable one, one too far ahead of its arrival,
+    a stream has outputs, and none of their filters holds ─────▶ dead, with the reason
     its hour ended by the mark of its source partition ────────▶ late
     everything else ───────────────────────────────────────────▶ data
 
@@ -43,14 +44,16 @@ NOT_ONE_LINE: Final = "not one line"
 BAD_AVRO: Final = "bad avro"
 UNKNOWN_SCHEMA: Final = "unknown schema"
 UNFIT: Final = "does not fit the declared columns"
+NO_OUTPUT: Final = "no output"
 
 REASONS: Final = (
     TOO_LONG, NOT_UTF8, BAD_JSON, BAD_CSV, NO_EVENT_TIME, BAD_EVENT_TIME, AHEAD, NOT_ONE_LINE,
-    BAD_AVRO, UNKNOWN_SCHEMA, UNFIT,
+    BAD_AVRO, UNKNOWN_SCHEMA, UNFIT, NO_OUTPUT,
 )  # fmt: skip
 SKIP: Final = "skip"  # in the place of a reason: no record at all
 NO_HOUR: Final = "__HIVE_DEFAULT_PARTITION__"  # what Spark names the folder of a null
 
+HEADGATE: Final = "_headgate"  # our columns, where those of the source stand beside them
 FUNCTION: Final = "headgate_quick"  # `engine/quick`, where Spark has it
 
 _IS_TOMBSTONE: Final = "raw IS NULL"
@@ -96,7 +99,8 @@ def before_event_time(
 
 
 def after_event_time(shape: Shape, spark_type: str) -> list[tuple[str, str]]:
-    """Columns over `found`, which has this type, `arrival_ms` and `mark_ms`; in this order."""
+    """Columns over `found`, which has this type, `arrival_ms`, `mark_ms` and, with filters,
+    `output`; in this order."""
     return [
         *instant(shape.event_time, spark_type, has_tombstones=is_log(shape)),
         ("reason", reason(shape)),
@@ -304,7 +308,18 @@ def instant(
     ]
 
 
+def output(shape: Shape) -> str:
+    """The number of the first filter that holds, over a record as the source has it; null: none.
+    What is unknown does not hold."""
+    taken = case(
+        [(f"({condition})", str(n)) for n, (_, condition) in enumerate(shape.filters)],
+        "CAST(NULL AS INT)",
+    )
+    return f"CASE WHEN {HEADGATE}.flaw IS NULL THEN {taken} END"
+
+
 def reason(shape: Shape) -> str:
+    none = [("output IS NULL", text(NO_OUTPUT))] if shape.filters else []
     lacks = "found IS NULL"
     if is_log(shape):
         lacks = case([(_IS_TOMBSTONE, "stamp_ms IS NULL")], lacks)
@@ -315,6 +330,7 @@ def reason(shape: Shape) -> str:
             (lacks, text(NO_EVENT_TIME)),
             ("ms IS NULL", text(BAD_EVENT_TIME)),
             (f"ms - {shape.future_skew_ms} > arrival_ms", text(AHEAD)),
+            *none,
         ],
         "CAST(NULL AS STRING)",
     )

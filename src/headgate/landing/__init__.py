@@ -13,7 +13,7 @@ One task kind for each stream; one task for each shard. It meets the other stage
 files only.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headgate.engine import EventTime, LandAs
@@ -30,6 +30,14 @@ class StepSettings:
 
     kind: str
     options: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Records of a stream that land under a name of their own."""
+
+    name: str
+    filter: str  # a condition in Spark's SQL over a record; the first one that holds takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,20 @@ class StreamSettings:
     codec: str = ""  # "": the one that is usual for the format
     columns: tuple[tuple[str, str], ...] = ()  # name and type, of what becomes of a record; none:
     # it lands as it came
+    outputs: tuple[Output, ...] = ()  # none: all of it lands under its own name
+    of: str = ""  # as an output is seen: the stream that it is of; "": it is one itself
+
+    @property
+    def lands(self) -> str:
+        """The stream whose shards, positions, watermarks and commits these are."""
+        return self.of or self.name
+
+    @property
+    def flagged(self) -> "tuple[StreamSettings, ...]":
+        """As what it lands and is flagged: itself, or each of its outputs like a stream."""
+        if not self.outputs:
+            return (self,)
+        return tuple(replace(self, name=one.name, outputs=(), of=self.name) for one in self.outputs)
 
     @property
     def life(self) -> int:

@@ -151,6 +151,7 @@ def _record_files(files: Sequence[tuple[Named, FileFacts]]) -> tuple[RecordFile,
             facts.size_bytes,
             facts.checksum,
             one.staged.rows,
+            one.staged.output,
         )
         for one, facts in files
     )

@@ -48,7 +48,7 @@ def named(
     end_ms = settings.end_ms
     found: list[Named] = []
     stem, suffix = file_stem(shard, number), suffix_of(settings.land_as, settings.codec)
-    folders: dict[tuple[Kind, int | None], str] = {}  # of few hours, for many files
+    folders: dict[tuple[Kind, int | None, str], str] = {}  # of few hours, for many files
     counts: dict[str, int] = {}
     for file in sorted(files, key=attrgetter("path")):
         if file.kind == "skip":
@@ -59,10 +59,10 @@ def named(
         is_after = end_ms is not None and hour_ms >= end_ms
         if kind == "data" and (is_early or is_after):
             kind = "late"
-        folder = folders.get((kind, file.hour_ms))
+        folder = folders.get((kind, file.hour_ms, file.output))
         if folder is None:
-            folder = folder_of(settings, shard, kind, file.hour_ms, date)
-            folders[kind, file.hour_ms] = folder
+            folder = folder_of(settings, shard, kind, file.hour_ms, date, file.output)
+            folders[kind, file.hour_ms, file.output] = folder
             counts.setdefault(folder, 0)
         index = counts[folder]
         counts[folder] = index + 1
@@ -71,11 +71,18 @@ def named(
 
 
 def folder_of(
-    settings: StreamSettings, shard: int, kind: Kind, hour_ms: int | None, date: Period
+    settings: StreamSettings,
+    shard: int,
+    kind: Kind,
+    hour_ms: int | None,
+    date: Period,
+    output: str = "",
 ) -> str:
+    """`output`: "": the stream has none."""
     if kind == "dead" or hour_ms is None:
         return f"{DEAD}/{escape_name(settings.name)}/{date}"
-    hour = settings.folder.folder(Period(hour_ms, "hour"), stream=settings.name, shard=shard)
+    name = output or settings.name
+    hour = settings.folder.folder(Period(hour_ms, "hour"), stream=name, shard=shard)
     if kind == "data":
         return hour
     return late_folder(settings.name, hour, date, settings.late_records)

@@ -396,6 +396,7 @@ class ShardWork:
             settings.target_bytes,
             source.coding if isinstance(source, KafkaSettings) else None,
             settings.columns,
+            tuple((one.name, one.filter) for one in settings.outputs),
         )
 
     # Committing

@@ -46,13 +46,23 @@ def open_stream(store: DocumentStore, settings: StreamSettings) -> StreamDocumen
             f"settings say {settings.shards}; the number of shards of a live stream is fixed; "
             f"next: write shards: {found.value.shards}, or give the stream another name"
         )
+    if found.value.has_outputs != bool(settings.outputs):
+        began, say = ("with", "none") if found.value.has_outputs else ("without", "some")
+        raise Invalid(
+            f"stream {settings.word} began {began} outputs, and the settings have {say}: its hours "
+            "would change their names; next: write them as before, or begin it anew in another "
+            f'folder: headgate stream reset {quote(settings.word)} --into FOLDER --reason "…"'
+        )
     return found.value
 
 
 def begin_stream(store: DocumentStore, settings: StreamSettings) -> None:
-    """Its seat, then its document; again is harmless. Raises Unavailable, OutcomeUnknown."""
-    floor_ms = join_root(store, root_name(settings.folder), settings.name)
-    new = StreamDocument(settings.shards, floor_ms=floor_ms)
+    """Its seat, or those of its outputs, then its document; again is harmless. Raises Unavailable,
+    OutcomeUnknown."""
+    root, outputs = root_name(settings.folder), bool(settings.outputs)
+    floors = [join_root(store, root, one.name) for one in settings.flagged]
+    floor_ms = max((one for one in floors if one is not None), default=None)
+    new = StreamDocument(settings.shards, floor_ms=floor_ms, has_outputs=outputs)
     first_ms = settings.first_hour_ms
     create_if_absent(
         store,
@@ -71,7 +81,8 @@ def check_seat(store: DocumentStore, settings: StreamSettings) -> None:
     """Raises Invalid: the stream is over for good, and the settings say that it goes on."""
     found = read(store, root_key(root_name(settings.folder)), RootDocument)
     if found is not None:
-        check_end(found.value, settings.name, settings.end_ms)
+        for one in settings.flagged:
+            check_end(found.value, one.name, settings.end_ms)
 
 
 def fix_first_hour(store: DocumentStore, stream: str, hour_ms: int) -> int:

@@ -33,6 +33,12 @@ class ReadyStream:
     allowed_lateness_ms: int = 600_000
     last_hour_ms: int | None = None  # start of the last hour that is expected; None: no end
     merge_bytes: int | None = None  # smaller files of an hour become about as large; None: none do
+    of: str = ""  # of an output: the stream whose commits and watermarks count for it
+
+    @property
+    def lands(self) -> str:
+        """The stream whose commits have its files."""
+        return self.of or self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Gathered:
     records: Mapping[int, list[Record]]
     gapped: Sequence[Record] = ()  # commits without files in the hour, with gaps that concern it
     merge: MergeRecord | None = None  # None: its files are as they landed
+    output: str = ""  # whose hour it is; "": the whole stream's
 
     @property
     def every(self) -> list[Record]:
@@ -46,33 +47,44 @@ class Gathered:
         """As they landed."""
         period = str(self.hour)
         every = (file for record in self.every for file in record.files)
-        return [file for file in every if file.kind == kind and file.period == period]
+        return [
+            file
+            for file in every
+            if file.kind == kind and file.period == period and file.output == self.output
+        ]
 
 
 def gather(
-    lake: Lake, stream: str, hour: Period, evidence: Evidence, generation: int = 1
+    lake: Lake,
+    stream: str,
+    hour: Period,
+    evidence: Evidence,
+    generation: int = 1,
+    of: str = "",
 ) -> Gathered:
-    """Raises Halted (a record or a merged file is gone), Corrupt, Unavailable."""
+    """`of`: `stream` is an output of that stream, whose commits have its files. Raises Halted (a
+    record or a merged file is gone), Corrupt, Unavailable."""
     commits = {
         str(shard): checkpoint.periods[str(hour)]
         for shard, checkpoint in enumerate(evidence.checkpoints)
         if checkpoint is not None and str(hour) in checkpoint.periods
     }
     records = {
-        int(shard): list(_records(lake, stream, int(shard), spans))
+        int(shard): list(_records(lake, of or stream, int(shard), spans))
         for shard, spans in commits.items()
     }
     gapped = [
         record
         for shard, checkpoint in enumerate(evidence.checkpoints)
         if checkpoint is not None
-        for record in _records(lake, stream, shard, _gapped_in(checkpoint, str(hour)))
+        for record in _records(lake, of or stream, shard, _gapped_in(checkpoint, str(hour)))
     ]
     # Whatever the settings say by now: it may have been merged before they were changed.
     merge = read_merge(lake, stream, str(hour), generation)
     if merge is not None:
         _check_published(lake, merge)
-    return Gathered(hour, evidence, commits, records, gapped, merge)
+    output = stream if of else ""
+    return Gathered(hour, evidence, commits, records, gapped, merge, output)
 
 
 def certificate_of(stream: str, found: Gathered, closed_ms: int, node: str) -> Certificate:

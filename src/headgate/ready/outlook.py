@@ -53,7 +53,7 @@ def _is_raised_again(lake: Lake, root: RootSettings, document: RootDocument, pla
 
 
 def _has_hours_to_come(store: DocumentStore, lake: Lake, stream: ReadyStream, seat: Seat) -> bool:
-    evidence = read_evidence(store, stream.name)
+    evidence = read_evidence(store, stream.lands)
     if seat.first_ms is None:
         return begins_ms(seat, evidence.document) is not None
     hours = closable(seat, evidence, stream.allowed_lateness_ms, 1)

@@ -162,7 +162,7 @@ def late_files(
     for folder in late_folders(stream.folder, hour, stream.name, shards):
         for entry in entries_of(lake, folder):
             said = None if entry.is_folder else commit_of(name_of(entry.path))
-            record = None if said is None else read_record(lake, stream.name, *said)
+            record = None if said is None else read_record(lake, stream.lands, *said)
             for file in () if record is None else record.files:
                 if file.published == entry.path and file.kind == "late":
                     yield CertifiedFile(entry.path, file.size_bytes, file.checksum, file.rows)

@@ -274,12 +274,15 @@ class RootWork:
             return None
         if not self._is_merge_due(stream.name):
             return None
-        found = read_evidence(self._store, stream.name)
+        found = read_evidence(self._store, stream.lands)
         if seat.first_ms is None:
             first_ms = begins_ms(seat, found.document)
             if first_ms is None:
                 return None
-            first_ms = max([first_ms, *self._ends_elsewhere(stream.name)])
+            closed_ms = None if found.document is None else found.document.closed_ms
+            # Of an output that came later: what the checkpoints have forgotten is before it.
+            earliest = [closed_ms] if stream.of and closed_ms is not None else []
+            first_ms = max([first_ms, *earliest, *self._ends_elsewhere(stream.name)])
             document = self._tenure.change(partial(begun, stream=stream.name, first_ms=first_ms))
             seat = document.streams[stream.name]
         hours = self._free_to_close(
@@ -317,11 +320,11 @@ class RootWork:
         """The hours that are over for good, each with its certificate."""
         stream, seat = due.stream, due.seat
         closing_ms = due.hours[-1].end_ms
-        self._mark(stream.name, closing_ms, seat.frontier_ms)
-        again = self._read_again(stream.name, due.evidence)
+        self._mark(stream.lands, closing_ms, self._certified_ms(stream.lands))
+        again = self._read_again(stream.lands, due.evidence)
         sure = closable(seat, again, stream.allowed_lateness_ms, len(due.hours))
         for hour in (hour for hour in sure if hour.end_ms <= closing_ms):
-            gathered = gather(self._lake, stream.name, hour, again)
+            gathered = gather(self._lake, stream.name, hour, again, of=stream.of)
             if self._is_merged_first(stream, gathered):
                 return
             yield self._certified(stream, gathered)
@@ -341,6 +344,15 @@ class RootWork:
             if self._lake.facts(hold_path(stream.folder, hour, stream.name)) is not None:
                 return tuple(hours[:number])
         return tuple(hours)
+
+    def _certified_ms(self, lands: str) -> int | None:
+        """Hours of a stream that end by then have the certificates of all its outputs: not before
+        may its checkpoints forget them. None: of one nobody knows."""
+        seats = self._tenure.document.streams
+        own = [seats[one.name] for one in self._settings.streams if one.lands == lands]
+        ends = [seat.frontier_ms for seat in own if seat.retired is None]
+        known = [end_ms for end_ms in ends if end_ms is not None]
+        return min(known) if known and len(known) == len(ends) else None
 
     def _mark(self, stream: str, closing_ms: int, closed_ms: int | None) -> None:
         change(
@@ -570,7 +582,7 @@ class RootWork:
         if not hours:
             return removal.until_ms
         behind = list(tables_behind(self._store, stream.name, str(hours[-1]), removal.without))
-        found = read(self._store, stream_key(stream.name), StreamDocument)
+        found = read(self._store, stream_key(stream.lands), StreamDocument)
         shards = 1 if found is None else found.value.shards
         now_ms, node = self._tools.store_ms(), self._assignment.node
         for hour in hours[:REMOVED_AT_ONCE]:

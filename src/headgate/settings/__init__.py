@@ -49,12 +49,25 @@ class Settings:
     past: Mapping[str, StreamSettings] = field(default_factory=dict)  # earlier lives of streams
 
     @property
-    def every(self) -> Mapping[str, StreamSettings]:
+    def flagged(self) -> Mapping[str, StreamSettings]:
+        """What has flags: streams, and outputs of streams like streams of their own."""
+        return {face.name: face for one in self.streams.values() for face in one.flagged}
+
+    @property
+    def landed(self) -> Mapping[str, StreamSettings]:
         """Streams whose folders are known: those that land, and their earlier lives."""
         return {**self.past, **self.streams}
 
+    @property
+    def every(self) -> Mapping[str, StreamSettings]:
+        """The same, with their outputs: whatever may have flags and certificates."""
+        found = self.landed.values()
+        return {face.name: face for one in found for face in (one, *one.flagged)}
+
     def called(self, name: str) -> str:
-        """The stream that a person means: `orders` is its life of today, `orders~1` its first."""
-        today = (key for key, one in self.streams.items() if one.word == name)
+        """What a person means: `orders` is its life of today, `orders~1` its first."""
+        today = (key for one in (self.streams, self.flagged) for key in one)
+        known = {**self.streams, **self.flagged}
         first = name.removesuffix("~1")
-        return next(today, first if first in self.past else name)
+        found = (key for key in today if known[key].word == name)
+        return next(found, first if first in self.every else name)

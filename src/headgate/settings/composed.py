@@ -5,12 +5,21 @@ from dataclasses import replace
 from typing import Literal
 
 from headgate.engine import EventTime, SparkSettings
+from headgate.engine.sql import text
 from headgate.lake import BucketSettings, LakeSettings
-from headgate.landing import StepSettings, StreamSettings
+from headgate.landing import Output, StepSettings, StreamSettings
 from headgate.periods import FolderTemplate, life_name
 from headgate.settings import NodeDefaults, Settings, TableSettings, rules
 from headgate.settings.ddl import columns_of
-from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, LakePart, StreamPart
+from headgate.settings.model import (
+    EventTimePart,
+    File,
+    FilesPart,
+    KafkaPart,
+    LakePart,
+    OutputPart,
+    StreamPart,
+)
 from headgate.sources import AvroSettings, FilesSettings, KafkaSettings, SourceSettings
 
 _BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka", "avro"]] = {
@@ -24,6 +33,7 @@ def composed(file: File) -> Settings:
     every = {name: _stream(name, one) for name, one in file.streams.items()}
     past = [_past(every[name], one) for name, one in file.streams.items()]
     streams = {one.name: one for one in every.values()}
+    called = {face.word: face.name for one in streams.values() for face in (one, *one.flagged)}
     return Settings(
         store=file.store,
         lake=_lake(lake),
@@ -31,7 +41,7 @@ def composed(file: File) -> Settings:
         streams={name: one for name, one in streams.items() if not _is_template(one)},
         templates={name: one for name, one in streams.items() if _is_template(one)},
         tables={
-            name: TableSettings(name, one.kind, every[one.feed.stream].name, one.path or "")
+            name: TableSettings(name, one.kind, called[one.feed.stream], one.path or "")
             for name, one in file.tables.items()
         },
         spark=SparkSettings(spark.master, spark.remote, spark.conf, spark.packages),
@@ -44,13 +54,30 @@ def _past(stream: StreamSettings, one: StreamPart) -> list[StreamSettings]:
     """Its earlier lives: where they lie is all that matters of them."""
     word, former = stream.word, enumerate(one.former_folders, 1)
     return [
-        replace(stream, name=life_name(word, life), folder=_folder(folder, life))
+        replace(
+            stream,
+            name=life_name(word, life),
+            folder=_folder(folder, life),
+            outputs=_outputs(one, life),
+        )
         for life, folder in former
     ]
 
 
-def _folder(text: str, life: int) -> FolderTemplate:
-    return replace(FolderTemplate.parse(text), life=life)
+def _folder(template: str, life: int) -> FolderTemplate:
+    return replace(FolderTemplate.parse(template), life=life)
+
+
+def _outputs(one: StreamPart, life: int) -> tuple[Output, ...]:
+    return tuple(
+        Output(life_name(name, life), _condition(output)) for name, output in one.outputs.items()
+    )
+
+
+def _condition(one: OutputPart) -> str:
+    if one.filter is not None:
+        return one.filter
+    return f"get_json_object(value, {text(one.json_path or '')}) = {text(one.equals or '')}"
 
 
 def _lake(lake: LakePart) -> LakeSettings:
@@ -94,6 +121,7 @@ def _stream(name: str, one: StreamPart) -> StreamSettings:
         target_bytes=one.target_size,
         codec=one.codec or "",
         columns=() if one.columns is None else columns_of(one.columns),
+        outputs=_outputs(one, life),
     )
 
 
@@ -150,7 +178,7 @@ def _files(one: FilesPart) -> FilesSettings:
 
 
 def _event_time(one: EventTimePart) -> EventTime:
-    ((by, text),) = one.given.items()
+    ((by, given),) = one.given.items()
     if one.parse is not None:
-        return EventTime(_BY[by], text, "text", rules.time_pattern(one.parse))
-    return EventTime(_BY[by], text, one.unit or "ms")
+        return EventTime(_BY[by], given, "text", rules.time_pattern(one.parse))
+    return EventTime(_BY[by], given, one.unit or "ms")

@@ -14,7 +14,7 @@ from headgate.engine.rows import EXTRA_COLUMNS, OURS
 from headgate.errors import Invalid
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name, life_name
 from headgate.settings.ddl import columns_of
-from headgate.settings.problems import Place, Problem, nearest
+from headgate.settings.problems import Place, Problem, nearest, shown
 from headgate.settings.rules import absolute, is_inside, lake_root
 from headgate.settings.secrecy import guarded
 from headgate.sources.kafka.options import check_own
@@ -30,6 +30,7 @@ def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
         *_taken_away(streams, folder),
         *(found for name, one in streams.items() for found in _folder(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _lives(name, _mapping(one), streams)),
+        *(found for name, one in streams.items() for found in _outputs(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _event_time(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _codec(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _avro(name, _mapping(one))),
@@ -47,19 +48,25 @@ def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
 
 
 def _alike(streams: Mapping[str, Any]) -> Iterator[Problem]:
-    spelled: dict[str, str] = {}
-    for name in streams:
+    spelled: dict[str, tuple[str, Place]] = {}
+    places: list[tuple[str, Place]] = [(name, ("streams", name)) for name in streams]
+    for stream, one in streams.items():
+        outputs = _mapping(_mapping(one).get("outputs"))
+        places += [(name, ("streams", stream, "outputs", name)) for name in outputs]
+    for name, place in places:
         try:
             folded = escape_name(name).casefold()
         except Invalid:
             continue  # refused as a name
-        first = spelled.setdefault(folded, name)
+        first, there = spelled.setdefault(folded, (name, place))
         if first != name:
             words = (
                 f"differs from {first!r} only in upper and lower case, and some file systems "
                 "would give both one folder: rename one"
             )
-            yield Problem(("streams", name), words)
+            yield Problem(place, words)
+        elif there != place:
+            yield Problem(place, f"{shown(there)} has this name, too: rename one")
 
 
 def _taken_away(streams: Mapping[str, Any], folder: str) -> Iterator[Problem]:
@@ -90,10 +97,25 @@ def _folder(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
         template = FolderTemplate.parse(str(stream.get("folder") or DEFAULT_FOLDER))
     except Invalid:
         return  # refused as a folder
-    try:
-        template.folder(Period(0, "hour"), stream=name, shard=0)
-    except Invalid as error:
-        yield Problem(("streams", name), str(error))
+    outputs = _mapping(stream.get("outputs"))
+    places: list[Place] = [("streams", name), *(("streams", name, "outputs", o) for o in outputs)]
+    for place in places:
+        try:
+            template.folder(Period(0, "hour"), stream=str(place[-1]), shard=0)
+        except Invalid as error:
+            yield Problem(place, str(error))
+
+
+def _outputs(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
+    outputs = _mapping(stream.get("outputs"))
+    if outputs and TOPIC in name:
+        words = "are not for a template: write the streams of its topics by themselves"
+        yield Problem(("streams", name, "outputs"), words)
+    kind = _mapping(stream.get("source")).get("format", "json")
+    for output, one in outputs.items():
+        if "json" in _mapping(one) and kind not in ("json", "text"):
+            words = f"has no meaning for {kind}: write a filter"
+            yield Problem(("streams", name, "outputs", output, "json"), words)
 
 
 def _lives(name: str, stream: Mapping[str, Any], streams: Collection[str]) -> Iterator[Problem]:
@@ -237,12 +259,20 @@ def _kafka(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _feed(name: str, table: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterator[Problem]:
     stream = _mapping(table.get("feed")).get("stream")
-    if isinstance(stream, str) and stream not in streams:
-        near = nearest(stream, streams)
+    named = {one: one for one in streams}  # as what records are flagged, by their stream
+    for one, settings in streams.items():
+        named |= dict.fromkeys(map(str, _mapping(_mapping(settings).get("outputs"))), one)
+    if isinstance(stream, str) and stream not in named:
+        near = nearest(stream, named)
         hint = f"the nearest is {near!r}" if near else "there is no stream at all"
         yield Problem(("tables", name, "feed", "stream"), f"there is no stream {stream!r}; {hint}")
     elif isinstance(stream, str):
-        land_as = _mapping(streams[stream]).get("land_as", "parquet")
+        own = _mapping(streams[named[stream]])
+        land_as = own.get("land_as", "parquet")
+        if named[stream] == stream and own.get("outputs"):
+            outputs = ", ".join(map(repr, _mapping(own["outputs"])))
+            words = f"stream {stream!r} has outputs: name one of them, {outputs}"
+            yield Problem(("tables", name, "feed", "stream"), words)
         if land_as != "parquet":
             words = f"stream {stream!r} lands as {land_as}, and a table takes parquet"
             yield Problem(("tables", name, "feed", "stream"), words)

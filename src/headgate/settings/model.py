@@ -480,6 +480,27 @@ class StepPart(Part):
     kind: Text = Field(description="As it was registered.")
 
 
+class OutputPart(Part):
+    """Records that land under a name of their own: exactly one of filter and json."""
+
+    model_config = ConfigDict(title="outputs")
+    filter: Annotated[Text, AfterValidator(checked(rules.condition))] | None = Field(
+        None, description="A condition of Spark SQL over a record, like an event_time of sql."
+    )
+    json_path: Annotated[Text, AfterValidator(checked(rules.json_path))] | None = Field(
+        None, alias="json", description="A JSON path of names, like $.type; with `equals`."
+    )
+    equals: ConfText | None = Field(None, description="What stands at that path, as text.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "OutputPart":
+        if (self.filter is None) == (self.json_path is None):
+            raise refused("needs exactly one of `filter` and `json`")
+        if (self.equals is None) != (self.json_path is None):
+            raise refused("`json` and `equals` belong together: the path, and what stands there")
+        return self
+
+
 class StreamPart(Part):
     """A sequence of records from one source."""
 
@@ -538,6 +559,9 @@ class StreamPart(Part):
         (), description="Only nodes with one of these labels; none: any."
     )
     steps: tuple[StepPart, ...] = Field((), description="Steps of your own in each commit.")
+    outputs: dict[Name, OutputPart] = Field(
+        {}, description="By name, in order: where its records land, instead of under its own name."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "StreamPart":

@@ -52,6 +52,32 @@ def stream_name(text: str) -> str:
     return text
 
 
+def condition(text: str) -> str:
+    """Of Spark's SQL, as far as it can be judged without Spark: it stands alone."""
+    ends, closing = list[str](), {"(": ")", "[": "]"}
+    letters = iter(text)
+    for letter in letters:
+        if letter in ("'", '"', "`"):
+            for inner in letters:
+                if inner == "\\" and letter != "`":
+                    next(letters, "")
+                elif inner == letter:
+                    break
+            else:
+                raise Invalid(f"a {letter} is not closed")
+        elif letter in closing:
+            ends.append(closing[letter])
+        elif letter in (")", "]") and (not ends or ends.pop() != letter):
+            raise Invalid(f"a {letter} is not opened")
+        elif letter == ";":
+            raise Invalid("is one condition, without a ;")
+    if ends:
+        raise Invalid(f"a {ends[-1]} is missing")
+    if "--" in text or "/*" in text:
+        raise Invalid("has a comment (-- or /*), which would hide what follows: leave it out")
+    return text
+
+
 def absolute(text: str, folder: str) -> str:
     """A path on this machine: relative to the folder of the settings, `~` is somebody's home."""
     scheme = _SCHEME.match(text)

@@ -202,9 +202,11 @@ def known_streams(
                 found[parts(document.key)[-1]] = parse(document, StreamDocument)
             except Corrupt as error:
                 damaged.append(Damaged(document.key, document.key, str(error)))
+    outputs = {face.name for one in settings.values() for face in one.flagged if face.of}
     for root in read_roots(store, settings, damaged).values():
         for name in root.streams:
-            found.setdefault(name, None)
+            if name not in outputs:
+                found.setdefault(name, None)
     return found, damaged
 
 
@@ -219,7 +221,12 @@ def read_streams(
     tasks = {task.name: task for task in cluster.tasks}
     roots = read_roots(store, settings, [])
     own_of = {
-        root: [name for name, one in settings.items() if root_name(one.folder) == root]
+        root: [
+            face.name
+            for one in settings.values()
+            if root_name(one.folder) == root
+            for face in one.flagged
+        ]
         for root in roots
     }
     left: dict[str, list[Standing]] = {}
@@ -233,7 +240,9 @@ def read_streams(
             continue
         own = settings.get(name)
         of_own = None if own is None or not own.is_merged else roots.get(root_name(own.folder))
-        merging = None if of_own is None else of_own.merging.get(name)
+        every = () if of_own is None or own is None else own.flagged
+        merges = (None if of_own is None else of_own.merging.get(one.name) for one in every)
+        merging = next((one for one in merges if one is not None), None)
         shards = [
             ShardFacts(
                 f"{name}/{shard}",

@@ -85,7 +85,7 @@ def read_why(
 ) -> Why:
     """`hour`: None asks for the first that is not ready; `lake`: None: it is not there yet;
     `together`: the streams of the settings. Raises Unavailable, Corrupt."""
-    evidence = read_evidence(store, settings.name)
+    evidence = read_evidence(store, settings.lands)
     found = read(store, root_key(root_name(settings.folder)), RootDocument)
     root = RootDocument() if found is None else found.value
     wanted = hour or first_open(settings.name, root, evidence)

@@ -6,7 +6,7 @@ from the published files alone, as anybody could.
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
@@ -19,6 +19,7 @@ from headgate.sources import FilesSettings
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 from headgate.testing.brook import Brook
+from headgate.testing.mill import taken_by
 
 STREAM = "orders"
 
@@ -70,7 +71,17 @@ class Estuary:
         faults += [
             f"record {one} is there {count} times" for one, count in landed.items() if count > 1
         ]
-        return faults
+        return [*faults, *self._misplaced()]
+
+    def _misplaced(self) -> Iterator[str]:
+        """Of a stream with outputs, what lies in the folder of another than took it."""
+        filters = [(one.name, one.filter) for one in self.settings.outputs]
+        for path, content in self.published().items():
+            place = self.settings.folder.match_file(path.removeprefix(f"{LATE}/"))
+            for line in content.decode().splitlines() if place and filters else ():
+                number = json.loads(line)["id"]
+                if place and place[0].stream != taken_by(filters, number):
+                    yield f"record {number} is in {path}, and another output took it"
 
     def is_landed(self, store: DocumentStore) -> bool:
         """Every position is at the end, and no commit is unfinished."""

@@ -1,7 +1,9 @@
 """Mill: an engine in memory. It judges records as the real one does; it stages JSON lines."""
 
 import json
+import re
 from collections import defaultdict
+from collections.abc import Sequence
 
 from headgate.engine import InputFile, Job, Kind, ShardInput, Staged, StagedFile, Tally
 from headgate.engine.failure import JobFailed
@@ -9,7 +11,8 @@ from headgate.lake.memory import MemoryLake
 from headgate.periods import HOUR_MS, aligned
 from headgate.testing.brook import Brook, Speck
 
-Place = tuple[str, Kind, int | None]
+Place = tuple[str, Kind, int | None, str]
+FILTER = re.compile(r"id % (\d+) = (\d+)")
 
 
 class Mill:
@@ -32,11 +35,11 @@ class Mill:
                 tallies += self._read(job, one, file, lines)
         files = []
         homes = {one.label: one.folder for one in job.inputs}
-        for (label, kind, hour_ms), rows in sorted(lines.items(), key=str):
+        for (label, kind, hour_ms, output), rows in sorted(lines.items(), key=str):
             home = homes[label] or f"{job.folder}/shard={label}"
-            path = f"{home}/kind={kind}/hour={hour_ms}/part-0.json"
+            path = f"{home}/kind={kind}/hour={hour_ms}{output and f'/output={output}'}/part-0.json"
             self._lake.put(path, "".join(f"{row}\n" for row in rows).encode())
-            files.append(StagedFile(path, label, kind, hour_ms, len(rows)))
+            files.append(StagedFile(path, label, kind, hour_ms, len(rows), output))
         return Staged(tuple(files), tuple(tallies))
 
     def _read(
@@ -47,10 +50,11 @@ class Mill:
         by_kind: dict[Kind, list[tuple[int, Speck]]] = defaultdict(list)
         for line, speck in enumerate(drop.specks, 1):
             kind, hour_ms = judged(job, speck, file.arrival_ms, mark_ms)
+            output = "" if kind == "dead" else taken_by(job.shape.filters, speck.id) or ""
             by_kind[kind].append((line, speck))
             if speck.id != self.loses:
                 row = {"id": speck.id, "at": f"{file.partition}/{file.number}:{line}"}
-                lines[one.label, kind, hour_ms].append(json.dumps(row))
+                lines[one.label, kind, hour_ms, output].append(json.dumps(row))
         return [self._tally(one, file, kind, found) for kind, found in sorted(by_kind.items())]
 
     def _tally(
@@ -74,8 +78,22 @@ class Mill:
         """Nothing is held open."""
 
 
+def taken_by(filters: Sequence[tuple[str, str]], number: int) -> str | None:
+    """The first output whose filter holds for the id of a record; "": there are none; None: no
+    filter does."""
+    if not filters:
+        return ""
+    for output, condition in filters:
+        said = FILTER.fullmatch(condition)
+        if said is not None and number % int(said[1]) == int(said[2]):
+            return output
+    return None
+
+
 def judged(job: Job, speck: Speck, arrival_ms: int, mark_ms: int) -> tuple[Kind, int | None]:
     if speck.event_ms is None or speck.event_ms > arrival_ms + job.shape.future_skew_ms:
+        return "dead", None
+    if taken_by(job.shape.filters, speck.id) is None:
         return "dead", None
     hour_ms = aligned(speck.event_ms, HOUR_MS)
     return ("late" if hour_ms + HOUR_MS <= mark_ms else "data"), hour_ms

@@ -19,7 +19,7 @@ from headgate.cluster.store_clock import StoreClock
 from headgate.engine import Engine
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
-from headgate.landing import StreamSettings
+from headgate.landing import Output, StreamSettings
 from headgate.landing.jobs import Jobs
 from headgate.landing.kind import LandFeed, LandKind
 from headgate.landing.shard import Tools
@@ -61,6 +61,7 @@ class TideScenario:
     happenings: tuple[Fault | Move, ...] = ()
     turmoil_ms: int = 0
     term_ms: int = TERM_MS
+    outputs: tuple[Output, ...] = ()
 
 
 class Tide(Fleet):
@@ -128,7 +129,9 @@ def play_tide(
     with Simulation(scenario.seed, faults) as simulation:
         if with_events:
             simulation.observe(events.append)
-        settings = replace(settings_of(scenario.shards), future_skew_ms=HOUR_MS)
+        settings = replace(
+            settings_of(scenario.shards), future_skew_ms=HOUR_MS, outputs=scenario.outputs
+        )
         tide = Tide(simulation, settings, scenario.term_ms)
         watching = (watchers or _usual)(tide)
         watch(simulation, watching)

@@ -30,7 +30,7 @@ KEEP_MS = 1_000  # a look is good for so long, also one that failed
 
 @dataclass(frozen=True, slots=True)
 class StreamLook:
-    """Of one stream of the settings."""
+    """Of one stream of the settings, or of one of its outputs."""
 
     root: RootDocument
     evidence: Evidence
@@ -99,11 +99,11 @@ def read_look(store: DocumentStore, settings: Settings, ambient: Ambient) -> Loo
     for one in streams.streams:
         own = settings.streams.get(one.name)
         root = None if own is None else roots.get(root_name(own.folder))
-        if own is not None and root is not None:
+        for face in () if own is None or root is None else own.flagged:
             with suppress(Corrupt):  # it is named where it is read
                 evidence = read_evidence(store, one.name)
-                why = read_why(store, lake, own, one, None, fleet.at_ms)
-                known[one.name] = StreamLook(root, evidence, why)
+                why = read_why(store, lake, face, one, None, fleet.at_ms)
+                known[face.name] = StreamLook(root or RootDocument(), evidence, why)
     tables = tuple(read_tables(store, settings.tables))
 
     def is_more() -> bool:

@@ -34,7 +34,11 @@ def view(found: Look, settings: Settings, command: Command, until: Period | None
         "warnings": [*found.fleet.warnings, *found.remarks],
         "damaged": [asdict(one) for one in found.damaged],
         "hours": [str(one) for one in hours],
-        "streams": [_stream(one, found, settings, command, hours) for one in found.streams.streams],
+        "streams": [
+            body
+            for one in found.streams.streams
+            for body in _bodies(one, found, settings, command, hours)
+        ],
         "standing": [
             {
                 "kind": one.kind,
@@ -65,31 +69,57 @@ def unreachable(words: str, settings: Settings) -> JsonObject:
     }
 
 
-def _stream(
+def _bodies(
     one: StreamStatus,
     found: Look,
     settings: Settings,
     command: Command,
     hours: Sequence[Period],
+) -> list[JsonObject]:
+    """A stream, and then its outputs, which have nothing of their own but hours."""
+    own = settings.streams.get(one.name)
+    outputs = [face for face in (() if own is None else own.flagged) if face.of]
+    body = _stream(one, one.name, found, settings, command, hours)
+    nothing = dict.fromkeys(("lag", "rows", "landed", "late", "dead", "gaps"))
+    return [
+        {**body, "of": None},
+        *(
+            {
+                **_stream(one, face.name, found, settings, command, hours),
+                **nothing,
+                "of": one.name,
+            }
+            for face in outputs
+        ),
+    ]
+
+
+def _stream(
+    one: StreamStatus,
+    name: str,
+    found: Look,
+    settings: Settings,
+    command: Command,
+    hours: Sequence[Period],
 ) -> JsonObject:
-    known, lag = found.known.get(one.name), one.lag
+    known, lag = found.known.get(name), one.lag
     body: JsonObject = {
-        "name": one.name,
+        "name": name,
         "is_in_settings": one.is_in_settings,
         "paused": one.paused,
         "lag": None if lag is None else asdict(lag),
         "watermark_ms": one.watermark_ms,
         "committed_ms": one.committed_ms,
         "due_ms": one.due_ms,
-        **{name: getattr(one, name) for name in ("rows", "landed", "late", "dead", "gaps")},
+        **{count: getattr(one, count) for count in ("rows", "landed", "late", "dead", "gaps")},
         "hours": [],
         "why": None,
-        "ask": command(Advice("why", (one.name,))),
+        "ask": command(Advice("why", (name,))),
     }
     if known is None:  # only the store has it, or its documents are damaged
         return body
     states = states_of(
-        settings.streams[one.name],
+        settings.flagged[name],
         known.evidence,
         known.root,
         hours,

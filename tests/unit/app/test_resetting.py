@@ -12,7 +12,7 @@ from headgate.cluster import Order
 from headgate.cluster.session import Session, session_key
 from headgate.cluster.tasks import Task, new_task, task_key
 from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
-from headgate.commits.roots import RootDocument, Seat, join_root, root_key, root_name
+from headgate.commits.roots import RootDocument, RootJournal, Seat, join_root, root_key, root_name
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.errors import Fenced, Halted, Invalid, Unavailable
 from headgate.lake import LakeSettings
@@ -258,3 +258,34 @@ def test_records_that_come_later_land_in_the_new_life_alone(world: World) -> Non
     found = read(world.store, checkpoint_key(STREAM, 0), Checkpoint)
     assert found is not None
     assert found.value.ended is not None
+
+
+def test_flags_of_the_old_root_are_finished_first_and_then_nobodys_task(world: World) -> None:
+    root, key = root_name(world.settings.folder), task_key("ready:{yyyy}-{MM}-{dd}/{HH}", 0)
+    world.put(key, new_task(Order(f"ready:{root}", b"")))
+    journal = RootJournal("raise", "f", ())
+    seats = {STREAM: Seat(0, 0, 5 * HOUR_MS)}
+    world.put(root_key(root), RootDocument(streams=seats, journal=journal))
+    with pytest.raises(Halted, match=r"flags in root .* are being raised"):
+        world.reset()
+    world.put(root_key(root), RootDocument(streams=seats))
+
+    world.reset()
+
+    task = read(world.store, key, Task)
+    assert task is not None
+    assert task.value.state == "done"
+
+
+def test_the_root_of_others_stays_as_it_is(world: World) -> None:
+    root, key = root_name(world.settings.folder), task_key("ready:{yyyy}-{MM}-{dd}/{HH}", 0)
+    world.put(key, new_task(Order(f"ready:{root}", b"")))
+    both = settings_with(world.next)
+    clicks = replace(settings_of(), name="clicks")
+    both = replace(both, streams={**both.streams, "clicks": clicks})
+
+    world.acts.reset(world.next, INTO, both, ADA)
+
+    task = read(world.store, key, Task)
+    assert task is not None
+    assert task.value.state == "outstanding"

@@ -37,7 +37,7 @@ const code = (text) => made("code", {}, text);
 // --- words -------------------------------------------------------------------------------------
 
 const utc = (ms) => ms === null ? "–" : new Date(ms).toISOString().slice(0, 16).replace("T", " ");
-const count = (number) => number.toLocaleString("en");
+const count = (number) => number === null ? "–" : number.toLocaleString("en");
 function lasting(ms) {
   const s = Math.floor(Math.abs(ms) / 1000), min = Math.floor(s / 60), h = Math.floor(min / 60);
   if (s < 60) return `${s} s`;
