@@ -47,6 +47,8 @@ class RegistryServer:
             def do_GET(self) -> None:
                 status, body = registry.answered(self.path, self.headers.get("Authorization", ""))
                 self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", f"{registry.url}/schemas/ids/1")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

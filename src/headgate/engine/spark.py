@@ -12,7 +12,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from operator import attrgetter
 from shlex import quote
@@ -103,6 +103,7 @@ class SparkEngine:
         self._is_started_here = False
         self._has_quick = False  # the session has our function
         self._weights = Weights()
+        self._ids: dict[tuple[str, str], set[int]] = {}  # of schemas, by stream and their place
 
     def stage(self, job: Job) -> Staged:
         shape = job.shape
@@ -134,20 +135,23 @@ class SparkEngine:
             staged = _counted(session, job, rows.schema, self._root, self._has_quick)
             if not self._is_more_known(session, job, rows.schema, staged, asked):
                 return staged
-            shutil.rmtree(folder)  # nobody was told of it
+            _remove(folder)
 
     def _decoders(self, shape: Shape, frame: DataFrame, asked: set[int]) -> tuple[Decoder, ...]:
         """With the schemas that are known; of the first records they are asked for."""
         coding = shape.avro
         if coding is None:
             return ()
-        schemas = self._schemas_of(shape)
-        known = schemas.known(coding.place)
-        if coding.is_by_id and not known and not asked:
+        schemas, wanted = self._schemas_of(shape), verdict.wanted_of_avro(shape)
+        if not coding.is_by_id:
+            return decoders_of(schemas.known(coding.place), wanted, is_by_id=False)
+        seen = self._ids.setdefault((shape.stream, coding.place), set())
+        if not seen and not asked:
             first = frame.limit(RECORDS_LOOKED_AT).select(fn.expr(verdict.schema_id(shape)))
             asked |= {row[0] for row in first.distinct().collect() if row[0] is not None}
-            known = schemas.learn(coding.place, asked)
-        return decoders_of(known, verdict.wanted_of_avro(shape), is_by_id=coding.is_by_id)
+            seen |= {*schemas.learn(coding.place, asked)}
+        known = schemas.known(coding.place)
+        return decoders_of({one: known[one] for one in {*seen}}, wanted, is_by_id=True)
 
     def _is_more_known(
         self, session: SparkSession, job: Job, schema: StructType, staged: Staged, asked: set[int]
@@ -167,7 +171,9 @@ class SparkEngine:
                 "landed; next: correct source.format and source.framing in the settings"
             )
         asked |= found
-        return bool(found) and bool(self._schemas_of(job.shape).learn(coding.place, found))
+        new = self._schemas_of(job.shape).learn(coding.place, found) if found else {}
+        self._ids[job.shape.stream, coding.place] |= {*new}
+        return bool(new)
 
     def _schemas_of(self, shape: Shape) -> Schemas:
         if self._schemas is None:
@@ -176,8 +182,9 @@ class SparkEngine:
 
     def _learn(self, shape: Shape, staged: Staged) -> None:
         landed = [file for file in staged.files if file.kind in ("data", "late")]
-        sizes_bytes = [os.path.getsize(f"{self._root}/{file.path}") for file in landed]
-        self._weights.learn(shape, sizes_bytes, sum(file.rows for file in landed))
+        with suppress(OSError):  # swept meanwhile, which others will notice
+            sizes_bytes = [os.path.getsize(f"{self._root}/{file.path}") for file in landed]
+            self._weights.learn(shape, sizes_bytes, sum(file.rows for file in landed))
 
     def close(self) -> None:
         with self._alone:
@@ -329,6 +336,14 @@ def _counted(
             "counted; next: try again"
         )
     return Staged(staged, tallies)
+
+
+def _remove(folder: str) -> None:
+    """What was written for nothing; nobody was told of it. Raises JobFailed."""
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise JobFailed(f"{folder}: what was staged cannot be removed: {error}") from error
 
 
 def _parted(job: Job, staged: Staged, root: str) -> Staged:

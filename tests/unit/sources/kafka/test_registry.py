@@ -59,6 +59,7 @@ def test_what_is_no_avro_of_a_record_is_as_good_as_unknown(server: RegistryServe
         (200, b"<html>log in</html>"),
         (200, b"[]"),
         (200, b"{}"),
+        (302, b""),
     ],
 )
 def test_whatever_else_it_answers_says_nothing_about_a_record(
