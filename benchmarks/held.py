@@ -9,7 +9,9 @@ class Held:
     """`headgate.cluster.Assignment` of somebody who is trusted."""
 
     key, epoch, node, is_draining = "tasks/land", 1, "bench", False
-    payload = json.dumps({"stream": "orders", "shard": 0}).encode()
+
+    def __init__(self, stream: str = "orders") -> None:
+        self.payload = json.dumps({"stream": stream, "shard": 0}).encode()
 
     def check(self) -> None:
         return

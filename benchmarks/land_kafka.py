@@ -8,6 +8,7 @@ for, it is read in one round, staged, counted again, confirmed, reconciled, jour
 made to last; on a file store and a local lake, as a node does it.
 
     python -m benchmarks.land_kafka          the three ways, and what of a round is its commit
+    python -m benchmarks.land_kafka topics   as many records in 200 topics, each a stream of its own
     python -m benchmarks.land_kafka memory   a node's, against four times the records, and against
                                              500 hours instead of 3
 """
@@ -18,14 +19,15 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from benchmarks.held import Held
@@ -34,6 +36,7 @@ from benchmarks.resources import peak_while_idle_comes
 from headgate import open_store
 from headgate.ambient import SystemAmbient
 from headgate.app.equipment import landing_equipment, opened_landing
+from headgate.cluster.duties import NodeSettings
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.engine import Engine, EventTime, Job, Shape, SparkSettings, Staged, verdict
 from headgate.engine.gateway.spark import start
@@ -53,6 +56,8 @@ RECORDS = 5_000_000
 RECORDS_SHORT = 1_000_000  # of the round whose commit is measured
 RECORDS_MANY = 20_000_000
 PARTITIONS = 4
+TOPICS = 200
+WORKERS = NodeSettings("bench").workers
 HOURS = 3
 HOURS_MANY = 500
 ROUNDS = 3
@@ -93,9 +98,28 @@ class Watched:
 
 def produce(session: SparkSession, topic: Topic, hours: int = HOURS) -> None:
     """Orders whose event times are spread over the hours in every partition."""
-    admin = AdminClient({"bootstrap.servers": topic.brokers})
-    for made in admin.create_topics([NewTopic(topic.name, PARTITIONS, 1)]).values():
+    make(topic.brokers, [topic.name], PARTITIONS)
+    lane = fn.pmod(fn.col("id"), fn.lit(PARTITIONS)).cast("int")
+    send(session, topic, hours, topic=fn.lit(topic.name), partition=lane)
+
+
+def produce_many(session: SparkSession, brokers: str) -> list[Topic]:
+    """The same records, in many topics of one partition each."""
+    topics = [Topic(brokers, f"topic-{n:03}", RECORDS // TOPICS) for n in range(TOPICS)]
+    make(brokers, [topic.name for topic in topics], 1)
+    name = fn.format_string("topic-%03d", fn.pmod(fn.col("id"), fn.lit(TOPICS)))
+    send(session, Topic(brokers, "", RECORDS), HOURS, topic=name, partition=fn.lit(0))
+    return topics
+
+
+def make(brokers: str, names: list[str], partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": brokers})
+    wanted = [NewTopic(name, partitions, 1) for name in names]
+    for made in admin.create_topics(wanted).values():
         made.result()
+
+
+def send(session: SparkSession, topic: Topic, hours: int, /, **where: Column) -> None:
     n = fn.col("id")
     line = fn.format_string(
         '{"order":%d,"at":%d,"customer":"c%06d","item":"%s","price":%d.%02d}',
@@ -106,11 +130,10 @@ def produce(session: SparkSession, topic: Topic, hours: int = HOURS) -> None:
         fn.pmod(n * 17, fn.lit(900)),
         fn.pmod(n * 13, fn.lit(100)),
     )
-    lane = fn.pmod(n, fn.lit(PARTITIONS)).cast("int")
     rows = session.range(0, topic.records, 1, max(1, topic.records // PER_TASK)).select(
-        line.alias("value"), lane.alias("partition")
+        line.alias("value"), *(column.alias(name) for name, column in where.items())
     )
-    to = rows.write.format("kafka").mode("append").option("topic", topic.name)
+    to = rows.write.format("kafka").mode("append")
     to = to.option("kafka.bootstrap.servers", topic.brokers).option("kafka.batch.size", "1000000")
     to.option("kafka.linger.ms", "100").option("kafka.compression.type", "lz4").save()
 
@@ -159,43 +182,61 @@ def _by_hour(rows: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def ready_to_land(topic: Topic, place: Path) -> Iterator[tuple[Callable[[], None], Watched]]:
-    """Headgate with a state and a lake of its own, on the session that is there."""
-    stream = StreamSettings(
-        "orders", KafkaSettings(topic.brokers, (topic.name,)), SHAPE.event_time,
-        FolderTemplate.parse(DEFAULT_FOLDER), round_bytes=ROUND_BYTES,
-    )  # fmt: skip
+def ready_to_land(
+    topics: Sequence[Topic], place: Path
+) -> Iterator[tuple[Callable[[], None], Watched]]:
+    """Headgate with a state and a lake of its own, on the session that is there. Each topic is a
+    stream, and each stream has one commit."""
+    streams = {
+        topic.name: StreamSettings(
+            topic.name, KafkaSettings(topic.brokers, (topic.name,)), SHAPE.event_time,
+            FolderTemplate.parse(DEFAULT_FOLDER), round_bytes=ROUND_BYTES,
+        )
+        for topic in topics
+    }  # fmt: skip
     lake, ambient = LakeSettings(str(place / "lake")), SystemAmbient()
-    settings = Settings(f"file:{place}/state", lake, streams={"orders": stream})
+    settings = Settings(f"file:{place}/state", lake, streams=streams)
     with (
         opened_landing(settings, ambient) as landing,
         closing(open_store(settings.store, ambient=ambient)) as store,
+        ThreadPoolExecutor(WORKERS) as workers,
     ):
         engine = Watched(landing.engine)
         watched = replace(landing, engine=engine)
         equip = landing_equipment(settings, watched, "bench", kinds={}, eager_since_ms=0)
         equipment = equip(store, ambient)
-        (kind, *_), jobs = equipment.kinds, equipment.loops["jobs"]  # the first is the stream
-        work = kind.start(Held())
+        jobs = equipment.loops["jobs"]
+        kinds = equipment.kinds[: len(topics)]  # the first ones are the streams
+        works = {
+            topic: kind.start(Held(topic.name)) for topic, kind in zip(topics, kinds, strict=True)
+        }
+
+        def advance(topic: Topic) -> int:
+            works[topic].tick()
+            return rows_in_fact(store, topic.name)
 
         def act() -> None:
-            while (rows := rows_in_fact(store)) == 0:
-                work.tick()
+            left = list(topics)
+            while left:
+                rows = list(workers.map(advance, left))
+                for topic, found in zip(left, rows, strict=True):
+                    assert found in (0, topic.records), f"{found} rows in the first commit"
+                left = [topic for topic, found in zip(left, rows, strict=True) if found == 0]
                 next_ms = jobs.tick()
-                ambient.sleep_ms(max(0, min(next_ms - ambient.monotonic_ms(), 50)))
-            assert rows == topic.records, f"{rows} rows in the first commit"
+                pause_ms = next_ms - ambient.monotonic_ms() if left else 0
+                ambient.sleep_ms(max(0, min(pause_ms, 50)))
 
         yield act, engine
 
 
 @contextmanager
 def landing_by_us(topic: Topic, place: Path) -> Iterator[Callable[[], None]]:
-    with ready_to_land(topic, place) as (act, _):
+    with ready_to_land([topic], place) as (act, _):
         yield act
 
 
-def rows_in_fact(store: DocumentStore) -> int:
-    found = read(store, checkpoint_key("orders", 0), Checkpoint)
+def rows_in_fact(store: DocumentStore, stream: str) -> int:
+    found = read(store, checkpoint_key(stream, 0), Checkpoint)
     return 0 if found is None else found.value.counts.get("data", 0)
 
 
@@ -215,7 +256,7 @@ def measured(session: SparkSession, topic: Topic, place: Path) -> dict[str, list
                 started = time.perf_counter()
                 act()
                 seconds = time.perf_counter() - started
-            check(own / "lake", topic)
+            check(own / "lake", topic.records)
             if n >= WARM_UPS:
                 times[name].append(seconds)
             print(f"{name} {seconds:.1f} s", file=sys.stderr)
@@ -223,11 +264,11 @@ def measured(session: SparkSession, topic: Topic, place: Path) -> dict[str, list
     return times
 
 
-def check(lake: Path, topic: Topic) -> None:
+def check(lake: Path, records: int) -> None:
     """Every way must have landed all of it."""
     found = [path for path in lake.rglob("*.parquet") if "_headgate" not in path.parts]
     rows = sum(pq.read_metadata(path).num_rows for path in found)
-    assert rows == topic.records, f"{rows} rows in {len(found)} files of {lake}"
+    assert rows == records, f"{rows} rows in {len(found)} files of {lake}"
 
 
 def commits(topic: Topic, place: Path) -> list[tuple[float, float]]:
@@ -237,7 +278,7 @@ def commits(topic: Topic, place: Path) -> list[tuple[float, float]]:
     for n in range(ROUNDS):
         own = place / f"short-{n}"
         own.mkdir()
-        with ready_to_land(topic, own) as (act, engine):
+        with ready_to_land([topic], own) as (act, engine):
             started = time.perf_counter()
             act()
             ended = time.perf_counter()
@@ -288,6 +329,39 @@ def land() -> None:
             Number(
                 "land_kafka", rate, "records/s", took["streaming"] / took["ours"],
                 "Structured Streaming with get_json_object", detail,
+            ),
+        ],
+    )  # fmt: skip
+
+
+def many() -> None:
+    """Topics against one topic, both by Headgate, which take turns."""
+    with (
+        tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder,
+        produced(("orders", RECORDS, HOURS)) as (session, one),
+    ):
+        ways = {"one": one, "many": produce_many(session, one[0].brokers)}
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for n in range(WARM_UPS + ROUNDS):
+            for name, topics in ways.items():
+                own = Path(folder) / f"{name}-{n}"
+                own.mkdir()
+                with ready_to_land(topics, own) as (act, _):
+                    started = time.perf_counter()
+                    act()
+                    seconds = time.perf_counter() - started
+                check(own / "lake", RECORDS)
+                if n >= WARM_UPS:
+                    times[name].append(seconds)
+                print(f"{name} {seconds:.1f} s", file=sys.stderr)
+                shutil.rmtree(own)
+    took = {f"{name}_s": statistics.median(all_s) for name, all_s in times.items()}
+    publish(
+        "land_kafka",
+        [
+            Number(
+                "land_kafka.topics", RECORDS / took["many_s"], "records/s",
+                took["one_s"] / took["many_s"], f"one topic with as many records as {TOPICS}", took,
             ),
         ],
     )  # fmt: skip
@@ -347,4 +421,4 @@ def peak_of(topic: Topic) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    {"land": land, "memory": memory}[(sys.argv[1:] or ["land"])[0]]()
+    {"land": land, "topics": many, "memory": memory}[(sys.argv[1:] or ["land"])[0]]()

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers.hdfs import HdfsCluster
 from tests.servers.kafka import KafkaBroker
 from tests.servers.opensearch import ElasticsearchCluster, OpenSearchCluster
+from tests.servers.s3 import S3Server
 from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.zookeeper import ZooKeeperEnsemble
 from tests.soak import Soak
@@ -76,7 +78,21 @@ def network() -> Iterator[Toxiproxy]:
 
 
 @pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """A test that hurts the server heals it afterwards."""
+    with S3Server(copy_bytes_max=6 << 20) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def kafka(network: Toxiproxy) -> Iterator[KafkaBroker]:
     """A test that hurts the broker or its wire heals it afterwards."""
     with KafkaBroker(network) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def hdfs(network: Toxiproxy) -> Iterator[HdfsCluster]:
+    """A test that hurts a node or a wire heals it afterwards."""
+    with HdfsCluster(network) as cluster:
+        yield cluster

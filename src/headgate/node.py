@@ -101,6 +101,7 @@ class Node:
 
     def _wait_until_drained(self, on_poll: Callable[[], None]) -> Ending:
         deadline = Deadline(self._ambient, self._drain_ms)
+        patience = Deadline(self._ambient, LEAVE_MS)  # a store that is away may come back
         while not self._duties.is_drained:
             if deadline.is_over():
                 held = self._duties.desk.keys()
@@ -108,7 +109,9 @@ class Node:
                 return Ending.TIMED_OUT
             session = self._duties.trust.session
             may_act = session is not None and self._duties.trust.left_ms(session) > 0
-            if not may_act and not self._duties.desk.in_hand():
+            if may_act:
+                patience = Deadline(self._ambient, LEAVE_MS)
+            elif patience.is_over() and not self._duties.desk.in_hand():
                 return Ending.UNHEARD  # nothing is under way, and the store cannot be told
             on_poll()
             self._ambient.sleep_ms(POLL_MS / 5)

@@ -13,7 +13,7 @@ Deliberately absent: a clock, a file system, and time zones (K9), so a day alway
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 from urllib.parse import quote, unquote
@@ -162,6 +162,15 @@ def escape_name(name: str) -> str:
     return f"%{ord(text[0]):02X}{text[1:]}" if text[0] in "._" else text
 
 
+def life_name(stream: str, life: int) -> str:
+    """A stream that began anew is another stream to everybody but the settings and its folders."""
+    return stream if life == 1 else f"{stream}{life_mark(life)}"
+
+
+def life_mark(life: int) -> str:
+    return f"~{life}"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """What a folder stands for. Without stream: all of them; without shard: all of the stream's."""
@@ -206,6 +215,7 @@ class FolderTemplate:
     text: str
     segments: tuple[Segment, ...] = field(compare=False, repr=False)
     patterns: tuple[re.Pattern[str], ...] = field(compare=False, repr=False)
+    life: int = 1  # of its streams: `orders~2` has folders that say `orders`
 
     @classmethod
     def parse(cls, text: str) -> "FolderTemplate":
@@ -219,6 +229,10 @@ class FolderTemplate:
 
     def __str__(self) -> str:
         return self.text
+
+    def word_of(self, stream: str) -> str:
+        """What `{stream}` says."""
+        return stream if self.life == 1 else stream.removesuffix(life_mark(self.life))
 
     @property
     def has_shard(self) -> bool:
@@ -286,6 +300,8 @@ class FolderTemplate:
         return None if depth is None else self._render(place, depth)
 
     def _render(self, place: Place, depth: int) -> str:
+        if place.stream is not None and self.life > 1:
+            place = replace(place, stream=self.word_of(place.stream))
         symbols = place.symbols()
         names = [segment.render(symbols) for segment in self.segments[:depth]]
         for name in names:
@@ -314,7 +330,7 @@ class FolderTemplate:
         try:
             place = Place(
                 Period.parse(period_text),
-                unquote(found["stream"]) if "stream" in found else None,
+                life_name(unquote(found["stream"]), self.life) if "stream" in found else None,
                 int(found["shard"]) if "shard" in found else None,
             )
             # Two spellings of one place would be two folders: only our own counts.

@@ -2,7 +2,7 @@
 
 import pytest
 
-SERVERS = ("zookeeper", "opensearch")
+SERVERS = ("zookeeper", "opensearch", "kafka", "hdfs", "s3")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,24 +1,38 @@
 """What the lake contract needs beside each lake: careless hands, power cuts, outages."""
 
+import base64
 import errno
+import hashlib
 import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from headgate.ambient import SystemAmbient
-from headgate.lake import Lake, LakeSettings, folders, moves, syscalls
+from headgate.lake import FileFacts, Lake, LakeSettings, folders, moves, syscalls
 from headgate.lake.memory import MemoryLake
 from headgate.lake.opening import open_lake
+from tests.servers.s3 import S3Server
+from tests.servers.toxiproxy import Proxy
+
+
+def sha256_facts(content: bytes) -> FileFacts:
+    return FileFacts(len(content), f"sha256:{hashlib.sha256(content).hexdigest()}")
 
 
 class MemoryLakeHarness:
+    has_modes, folder_mode, is_lasting = True, 0o2750, False
+
     def __init__(self) -> None:
         self._lake = MemoryLake()
+
+    def facts_of(self, content: bytes) -> FileFacts:
+        return sha256_facts(content)
 
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         if file_mode is not None:
@@ -50,6 +64,8 @@ class MemoryLakeHarness:
 class LocalLakeHarness:
     """`without` names the calls of Linux that this file system is to lack."""
 
+    has_modes, folder_mode, is_lasting = True, 0o2750, False
+
     def __init__(self, folder: Path, without: Sequence[str] = ()) -> None:
         self._root = folder / "lake"
         self._root.mkdir()
@@ -68,6 +84,9 @@ class LocalLakeHarness:
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         settings = LakeSettings(str(self._root), file_mode, folder_mode)
         return open_lake(settings, SystemAmbient())
+
+    def facts_of(self, content: bytes) -> FileFacts:
+        return sha256_facts(content)
 
     def put(self, path: str, content: bytes) -> None:
         file = self._root / path
@@ -112,6 +131,64 @@ class LocalLakeHarness:
                 stack.enter_context(patch.object(module, call, _refusing(number, real)))
             yield
 
+
+class S3LakeHarness:
+    """A bucket of its own on the server, reached through a wire that can be cut."""
+
+    has_modes, folder_mode, is_lasting = False, 0, True
+
+    def __init__(self, server: S3Server, wire: Proxy) -> None:
+        self._server = server
+        self._wire = wire
+        self._bucket = server.new_bucket()
+        self._scratch = server.client(server.new_bucket())
+
+    def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
+        plain = self._server.lake(self._bucket, address=self._wire.address)
+        settings = replace(plain, file_mode=file_mode, folder_mode=folder_mode)
+        return open_lake(settings, SystemAmbient())
+
+    def facts_of(self, content: bytes) -> FileFacts:
+        """As the server tells who puts it there, somewhere else."""
+        answer = self._scratch.ask("PUT", "f", body=content, is_repeatable=True)
+        told = base64.b64decode(answer.headers["x-amz-checksum-crc64nvme"]).hex()
+        return FileFacts(len(content), f"crc64nvme:{told}")
+
+    def put(self, path: str, content: bytes) -> None:
+        client = self._server.client(self._bucket)
+        answer = client.ask("PUT", f"the-lake/{path}", body=content, is_repeatable=True)
+        assert answer.is_good, answer
+
+    def files(self) -> Mapping[str, bytes]:
+        return self._server.contents(self._bucket)
+
+    def ways_out(self) -> Sequence[str]:
+        return ["../x"]  # there are no links
+
+    def mode_of(self, path: str) -> int:
+        raise AssertionError(f"{path}: there are no modes")
+
+    def power_cut(self) -> None:
+        self._server.child.kill()
+        self._server.start()
+
+    @contextmanager
+    def outage(self, name: str) -> Iterator[None]:
+        if name == "the network is cut":
+            with self._wire.cut():
+                yield
+        elif name == "the bucket is gone":
+            place = self._server.place(self._bucket)
+            place.rename(place.with_name("elsewhere"))
+            try:
+                yield
+            finally:
+                place.with_name("elsewhere").rename(place)
+        else:
+            raise AssertionError(name)
+
+
+S3_OUTAGES = ("the network is cut", "the bucket is gone")
 
 OUTAGES: dict[str, tuple[int, Sequence[tuple[Any, str]]]] = {
     "the disk is full": (errno.ENOSPC, [(os, "write"), (os, "mkdir")]),

@@ -16,6 +16,8 @@ from headgate.store.pages import pages
 from headgate.testing.faults import Calm, Stage, wrap
 from headgate.testing.manual import ManualAmbient
 from headgate.testing.weir import Transaction, Weir
+from tests.kafka import topics
+from tests.servers.kafka import KafkaBroker
 
 PARTITIONS = 4
 
@@ -171,3 +173,36 @@ class WeirProducer:
 
     def expire(self, topic: str, partition: int, before: int) -> None:
         self._weir.expire(topic, partition, before)
+
+
+class BrokerProducer:
+    """Writes to a real broker."""
+
+    def __init__(self, broker: KafkaBroker) -> None:
+        self._broker = broker
+        self._open: dict[tuple[str, int], topics.Transaction] = {}
+
+    def make(self, topic: str, partitions: int) -> None:
+        topics.new_topic(self._broker, partitions, name=topic)
+
+    def send(self, topic: str, partition: int, values: Sequence[bytes]) -> int:
+        first = topics.high_watermark(self._broker, topic, partition)
+        topics.produce(self._broker, topic, _sent(partition, values))
+        return first
+
+    def begin(self, topic: str, partition: int, values: Sequence[bytes]) -> int:
+        first = topics.high_watermark(self._broker, topic, partition)
+        transaction = topics.Transaction(self._broker)
+        transaction.send(topic, _sent(partition, values))
+        self._open[topic, partition] = transaction
+        return first
+
+    def finish(self, topic: str, partition: int) -> None:
+        self._open.pop((topic, partition)).commit()
+
+    def expire(self, topic: str, partition: int, before: int) -> None:
+        topics.delete_records(self._broker, topic, before, partition)
+
+
+def _sent(partition: int, values: Sequence[bytes]) -> list[topics.Sent]:
+    return [topics.Sent(value, partition=partition) for value in values]

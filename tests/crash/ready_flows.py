@@ -9,18 +9,28 @@ from dataclasses import dataclass, field, replace
 
 from headgate.app.acts import Acts, Person
 from headgate.app.flags import FlagActs
+from headgate.app.retention import RetentionActs
 from headgate.commits.certificate import FLAG, hold_path
 from headgate.commits.checkpoint import Wish
-from headgate.commits.roots import RootDocument, place_of, root_key, wished
+from headgate.commits.removals import How
+from headgate.commits.roots import (
+    Removal,
+    RootDocument,
+    place_of,
+    removal_asked,
+    root_key,
+    wished,
+)
 from headgate.errors import Halted
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.paths import STAGING, folder_of
+from headgate.periods import HOUR_MS
 from headgate.ready.repair import repair_of
 from headgate.store import DocumentStore
 from headgate.store.changes import change
 from headgate.testing.faults import Calm, Stage, wrap
-from tests.crash.ready_world import TEMPLATE, Process, World, hour, run, settings_of
+from tests.crash.ready_world import DAY, TEMPLATE, Process, World, hour, run, settings_of
 
 MERGE_BYTES = 90  # of at most six rows
 ANN = Wish("the disk was replaced", "ann", 0)
@@ -193,6 +203,60 @@ class MergeAlone(Merge):
         return world
 
 
+class Expire(Close):
+    """Two hours of a stream expire, one with a record that came late; another stream's stay."""
+
+    how: How = "expired"
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        run(world)
+        world.land("orders", hour(23), 2, kind="late")
+        wish_removed(world, self.how, "orders", 23, 25)
+        return world
+
+
+class EraseAlone(CloseAlone):
+    """The least that can be erased."""
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        run(world)
+        wish_removed(world, "erased", "orders", 23, 24)
+        return world
+
+
+class AskToErase(Close):
+    """A person asks for a day, by the command's own way, and again after a crash."""
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        run(world)
+        world.land("orders", hour(23), 1, kind="late")
+        return world
+
+    def act(self, world: World, stage: Stage) -> None:
+        acts = retention_acts(world, stage)
+        acts.ask(acts.erasing(DAY, PERSON))
+        Process(world, stage).run()
+
+
+class AskToExpire(Expire):
+    """The same for what is old, after something of it was erased."""
+
+    how = "erased"
+
+    def fresh(self) -> World:
+        world = super().fresh()
+        run(world)
+        return world
+
+    def act(self, world: World, stage: Stage) -> None:
+        acts = retention_acts(world, stage)
+        acts.ask(acts.expiring(24 * HOUR_MS, PERSON))
+        Process(world, stage).run()
+
+
 @dataclass(frozen=True)
 class WithPowerCuts(Close):
     """A crash takes the power with it; at the end it fails once more. What was acknowledged
@@ -232,6 +296,19 @@ def flag_acts(world: World, stage: Stage | None = None) -> FlagActs:
     return FlagActs(store, lake, ledger, world.ambient, [world.settings])
 
 
+def retention_acts(world: World, stage: Stage | None = None) -> RetentionActs:
+    lake = wrap(Lake, world.lake, stage or Calm())
+    store = wrap(DocumentStore, world.store, stage or Calm())
+    ledger = Ledger(lake, "here", world.ambient)
+    return RetentionActs(store, lake, ledger, world.ambient, [world.settings])
+
+
+def wish_removed(world: World, how: How, stream: str, first: int, end: int) -> None:
+    removal = Removal(how, stream, hour(first).start_ms, hour(end).start_ms, ANN)
+    key = root_key(world.settings.name)
+    change(world.store, key, RootDocument, lambda found: removal_asked(key, found, removal))
+
+
 def wish_nothing(world: World) -> None:
     key = root_key(world.settings.name)
     change(world.store, key, RootDocument, lambda found: replace(found, repair=None))
@@ -264,6 +341,8 @@ def delete(world: World, path: str) -> None:
     world.lake.remove(path, facts)
 
 
-POWER_CUTS = tuple(WithPowerCuts(flow) for flow in (Close(), WithdrawAndHold(), Mend(), Merge()))
+HURT = (Close(), WithdrawAndHold(), Mend(), Merge(), Expire())
+POWER_CUTS = tuple(WithPowerCuts(flow) for flow in HURT)
+REMOVALS = (Expire(), AskToErase(), AskToExpire())
 ACTS = (Retire(), AskForRepair(), AskToWithdraw())
-FLOWS = (Close(), Withdraw(), WithdrawAndHold(), WithdrawTwice(), Mend(), Merge(), *ACTS)
+FLOWS = (Close(), Withdraw(), WithdrawAndHold(), WithdrawTwice(), Mend(), Merge(), *ACTS, *REMOVALS)

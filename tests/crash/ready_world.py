@@ -8,10 +8,25 @@ from typing import Any
 from headgate.audit import Finding
 from headgate.audit.inspection import audit
 from headgate.commits.certificate import FLAG, Certificate, from_bytes, parent_from_bytes
-from headgate.commits.checkpoint import Checkpoint, checkpoint_key, with_number
+from headgate.commits.checkpoint import (
+    Checkpoint,
+    Gapped,
+    checkpoint_key,
+    with_gaps,
+    with_number,
+)
 from headgate.commits.merges import MERGES
 from headgate.commits.merges import from_bytes as merge_from_bytes
-from headgate.commits.record import Record, RecordFile, RecordRange, record_path, to_bytes
+from headgate.commits.record import (
+    Record,
+    RecordFile,
+    RecordGap,
+    RecordRange,
+    record_path,
+    to_bytes,
+)
+from headgate.commits.removals import MARKS, REMOVALS
+from headgate.commits.removals import from_bytes as statement_from_bytes
 from headgate.commits.roots import RootDocument, join_root, root_key, root_name
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.engine import EventTime
@@ -20,7 +35,7 @@ from headgate.errors import Conflict, Fenced, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.memory import MemoryLake
-from headgate.lake.paths import STAGING
+from headgate.lake.paths import LATE, STAGING
 from headgate.landing import StreamSettings
 from headgate.periods import DEFAULT_FOLDER, HOUR_MS, FolderTemplate, Period
 from headgate.ready import ReadyStream, RootSettings
@@ -82,19 +97,22 @@ class World:
         for shard in range(shards):
             create_if_absent(self.store, checkpoint_key(stream, shard), Checkpoint())
 
-    def land(self, stream: str, of: Period, rows: int = 1, shard: int = 0) -> None:
+    def land(
+        self, stream: str, of: Period, rows: int = 1, shard: int = 0, kind: str = "data"
+    ) -> None:
         """A commit with one file in that hour."""
         key = checkpoint_key(stream, shard)
         kept = read(self.store, key, Checkpoint)
         assert kept is not None
         number = kept.value.number + 1
         folder = TEMPLATE.folder(of, stream=stream)
+        folder = folder if kind == "data" else f"{LATE}/{folder}"
         path = f"{folder}/shard{shard}-commit{number:010}-0.json"
         staged = f"{STAGING}/{stream}/landed"
         lines = "".join(f"{stream} {shard}/{number}:{row}\n" for row in range(rows))
         facts = self.lake.stage(staged, lines.encode())
         self.lake.publish(staged, path)
-        file = RecordFile("data", str(of), staged, path, facts.size_bytes, facts.checksum, rows)
+        file = RecordFile(kind, str(of), staged, path, facts.size_bytes, facts.checksum, rows)
         span = RecordRange(str(number - 1), str(number))
         record = Record(
             stream,
@@ -105,7 +123,7 @@ class World:
             0,
             0,
             {f"lane-{shard}": span},
-            {"data": rows},
+            {kind: rows},
             (file,),
             event_ms=(of.start_ms, of.start_ms + 5),
         )
@@ -116,8 +134,22 @@ class World:
             shard,
             number=number,
             positions={**kept.value.positions, f"lane-{shard}": str(number)},
-            periods=with_number(kept.value.periods, [str(of)], number),
+            periods=with_number(kept.value.periods, [str(of)] * (kind == "data"), number),
         )
+
+    def lose(self, stream: str, since: Period, until: Period) -> None:
+        """A commit without files, with a gap that concerns these hours."""
+        kept = read(self.store, checkpoint_key(stream, 0), Checkpoint)
+        assert kept is not None
+        number, lane = kept.value.number + 1, "lane-0"
+        gap = RecordGap(lane, str(number - 1), str(number), "expired", str(since), str(until))
+        span = RecordRange(gap.first, gap.next)
+        record = Record(stream, 0, number, 1, "node", 0, 0, {lane: span}, {"dead": 3}, gaps=(gap,))
+        staged = f"{STAGING}/{stream}/landed"
+        self.lake.stage(staged, to_bytes(record))
+        self.lake.publish(staged, record_path(stream, 0, number))
+        gapped = Gapped(number, number + 1, gap.since, gap.until)
+        self.put(stream, number=number, gapped=with_gaps(kept.value.gapped, [gapped], ""))
 
     def reach(self, stream: str, until: Period | int, shard: int = 0) -> None:
         """Its source partition's watermark is at the start of that hour; a discovery came after."""
@@ -172,6 +204,19 @@ class World:
             for path, record in records.items()
         }
 
+    def removals(self) -> Mapping[str, object]:
+        """What statements and marks say, without when and by whom."""
+        ends = tuple(MARKS.values())
+        found: dict[str, object] = {}
+        for path, raw in self.lake.files().items():
+            if path.startswith(REMOVALS) or path.endswith(ends):
+                said = statement_from_bytes(raw, path)
+                found[path] = replace(said, made_ms=0, asked_ms=0, node="", certificate="")
+        return found
+
+    def late(self) -> list[str]:
+        return [path for path in self.lake.files() if path.startswith(f"{LATE}/")]
+
     def certificate(self, stream: str, of: Period) -> Certificate:
         path = f"{TEMPLATE.folder(of, stream=stream)}/{FLAG}"
         return from_bytes(self.lake.files()[path], path)
@@ -224,6 +269,7 @@ class World:
             "data": self.data(),
             "merging": dict(root.merging),
             "merges": self.merges(),
+            "removals": (self.removals(), self.late(), root.removals),
             "left": (root.journal, dict(root.wishes), root.repair, dict(root.troubles)),
             "staged": [path for path in self.lake.files() if path.startswith(f"{STAGING}/_ready")],
         }

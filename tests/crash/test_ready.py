@@ -11,6 +11,7 @@ from tests.crash.ready_flows import (
     POWER_CUTS,
     Close,
     CloseAlone,
+    EraseAlone,
     Mend,
     Merge,
     MergeAlone,
@@ -71,7 +72,9 @@ def test_k24_inv5_flags_end_the_same_from_every_crash(flow: Close) -> None:
 
 
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("flow", [CloseAlone(), WithdrawAlone(), Mend(), MergeAlone()], ids=str)
+@pytest.mark.parametrize(
+    "flow", [CloseAlone(), WithdrawAlone(), Mend(), MergeAlone(), EraseAlone()], ids=str
+)
 def test_inv5_a_crash_during_the_recovery_of_flags_changes_nothing(
     flow: Close, request: pytest.FixtureRequest
 ) -> None:
@@ -92,7 +95,9 @@ def test_k11_inv7_a_holder_that_wakes_up_late_changes_no_flag(flow: Close) -> No
 
 
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("flow", [CloseAlone(), WithdrawAlone(), MergeAlone()], ids=str)
+@pytest.mark.parametrize(
+    "flow", [CloseAlone(), WithdrawAlone(), MergeAlone(), EraseAlone()], ids=str
+)
 def test_k11_inv7_a_late_holder_in_the_middle_of_the_recovery_changes_no_flag(
     flow: Close, request: pytest.FixtureRequest
 ) -> None:

@@ -9,7 +9,7 @@ ROW = re.compile(r"^\| `([a-z_.]+)` \| ([0-9.]+) \|", re.M)
 
 
 def test_the_page_says_what_was_measured() -> None:
-    told = dict(ROW.findall((ROOT / "docs/performance.md").read_text("utf-8")))
+    told = dict(ROW.findall((ROOT / "docs/why/performance.md").read_text("utf-8")))
     measured = dict[str, float]()
     for file in (ROOT / "benchmarks/results").glob("*.json"):
         found = json.loads(file.read_text("utf-8"))

@@ -32,6 +32,8 @@ WITH_SNIPPETS = [page for page in PAGES if snippets(page)]
 def test_every_snippet_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if "KAFKA" in page.read_text("utf-8"):  # where the brokers are
         os.environ["KAFKA"] = request.getfixturevalue("kafka").address
+    if "$HDFS" in page.read_text("utf-8"):  # where the name node is
+        os.environ["HDFS"] = request.getfixturevalue("hdfs").url
     for kind, text in snippets(page):
         if kind == "python":
             check_python(text, tmp_path)

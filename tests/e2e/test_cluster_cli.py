@@ -20,6 +20,7 @@ import pytest
 
 from headgate.ambient import SystemAmbient
 from headgate.app import Equipment, Place, joined_node
+from headgate.cli.signals import ECHO_MS
 from headgate.cluster import Order, worker
 from headgate.cluster import session as sessions
 from headgate.cluster.duties import NodeSettings
@@ -183,7 +184,10 @@ def test_a_second_signal_ends_a_node_at_once(
     wait_until(lambda: "leader.elected" in fleet.said("one"))  # a right it cannot give back now
     with nobody_can_write(fleet):
         node.send_signal(number)
+        node.send_signal(number)  # as timeout(1) does it, to the process and then to its group
         wait_until(lambda: "stopping: " in fleet.said("one"))
+        time.sleep(ECHO_MS / 1_000)
+        assert node.poll() is None, "two at once are one"
 
         node.send_signal(number)
 

@@ -1,6 +1,7 @@
 """Landing through a Spark that runs elsewhere: a Connect server, and a standalone cluster."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ import pytest
 
 from headgate.engine.footers import values_of
 from headgate.periods import escape_name
+from tests.kafka.topics import Sent, new_topic, produce
+from tests.servers.kafka import KafkaBroker
 from tests.servers.process import ChildProcess, wait_until
 from tests.servers.spark_servers import ConnectServer, StandaloneCluster
 
@@ -54,6 +57,14 @@ class Place:
         assert told.returncode == code, told.stdout + told.stderr
         return told.stdout
 
+    def node(self, *words: str, log: str = "node") -> ChildProcess:
+        command = [HEADGATE, *words, "--config", str(self.folder / "headgate.yaml")]
+        return ChildProcess(log, command, self.folder / f"{log}.log")
+
+    def is_writing(self) -> bool:
+        """A task of the job under way has begun to write its share."""
+        return any((self.folder / "lake/_headgate/staging").rglob("_temporary/**/*.parquet"))
+
     def waits(self) -> bool:
         told = subprocess.run(
             [HEADGATE, "status"], capture_output=True, text=True, cwd=self.folder, check=False
@@ -85,8 +96,7 @@ def test_records_land_once_through_spark_connect_and_a_killed_server_costs_only_
         place = Place(tmp_path, {"remote": connect.url}, NAME)
         place.drop("a.json", range(300), "{", "")
         place.drop("d.json", range(300, 500))
-        command = [HEADGATE, "run", "--config", str(tmp_path / "headgate.yaml")]
-        node = ChildProcess("node", command, tmp_path / "node.log")
+        node = place.node("run")
         node.start()
         try:
             wait_until(lambda: len(place.landed()) == 500, "500 records", WITHIN_S, [node])
@@ -105,10 +115,131 @@ def test_records_land_once_through_spark_connect_and_a_killed_server_costs_only_
         assert "Warning" not in (tmp_path / "node.log").read_text()
 
 
+def many(place: "Place", files: int = 8, lines: int = 25_000) -> int:
+    """Enough to do for a while: how many."""
+    for n in range(files):
+        place.drop(f"{n}.json", range(n * lines, (n + 1) * lines))
+    return files * lines
+
+
+def of_cluster(cluster: StandaloneCluster, **conf: str) -> dict[str, Any]:
+    own = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+    return {"master": cluster.url, "conf": {**own, **conf}}
+
+
+def check_landed(place: Place, count: int) -> None:
+    assert place.landed() == Counter(range(count))
+    assert "clean" in place.says("audit", "--deep")
+
+
+@pytest.mark.parametrize("loss", ["executor", "worker"])
+def test_an_executor_or_a_worker_that_is_lost_in_a_job_costs_only_time(
+    tmp_path: Path, loss: str
+) -> None:
+    with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster:
+        place = Place(tmp_path, of_cluster(cluster), "orders")
+        count = many(place)
+        node = place.node("run", "--until", "idle")
+        node.start()
+        try:
+            wait_until(place.is_writing, "a task that writes", WITHIN_S, [node])
+            if loss == "worker":
+                cluster.workers[0].kill()
+            else:
+                (lost,) = cluster.executors(0)  # a worker has one core
+                lost.kill()
+            wait_until(lambda: not node.is_running, "the node to be idle", 2 * WITHIN_S)
+        finally:
+            node.stop()
+        check_landed(place, count)
+        if loss == "executor":
+            assert len(cluster.ran().splitlines()) > 2, "another one came"
+
+
+def test_tasks_that_run_twice_to_be_sooner_land_once(tmp_path: Path) -> None:
+    conf = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "20ms",
+        "spark.speculation.minTaskRuntime": "1ms",
+        "spark.speculation.multiplier": "1.01",
+        "spark.speculation.quantile": "0.1",
+    }
+    with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster:
+        place = Place(tmp_path, of_cluster(cluster, **conf), "orders")
+        count = many(place)
+        place.says("run", "--until", "idle")
+        check_landed(place, count)
+
+
+def test_nodes_share_a_cluster_and_each_lands_at_the_same_time(tmp_path: Path) -> None:
+    """An application each, of which none takes more than its share."""
+    with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster:
+        place = Place(tmp_path, of_cluster(cluster, **{"spark.cores.max": "1"}), "orders")
+        count = many(place)
+        nodes = [place.node("run", "--name", name, log=name) for name in ("first", "second")]
+        for node in nodes:
+            node.start()
+        try:
+            wait_until(lambda: cluster.cores_used() == [1, 1], "two applications", WITHIN_S, nodes)
+            wait_until(lambda: len(place.landed()) == count, "all", 2 * WITHIN_S, nodes)
+        finally:
+            for node in nodes:
+                node.stop()
+        check_landed(place, count)
+
+
+def test_a_cluster_that_is_gone_and_comes_back_costs_only_time(tmp_path: Path) -> None:
+    """Its master knows nothing of the application: the session is lost, and another one starts."""
+    with StandaloneCluster(tmp_path / "cluster", workers=1) as cluster:
+        place = Place(tmp_path, of_cluster(cluster), "orders")
+        place.drop("before.json", range(100))
+        node = place.node("run")
+        node.start()
+        try:
+            wait_until(lambda: len(place.landed()) == 100, "100 records", WITHIN_S, [node])
+            cluster.kill()
+            place.drop("after.json", range(100, 200))
+            cluster.start()
+            wait_until(lambda: len(place.landed()) == 200, "200 records", 2 * WITHIN_S, [node])
+        finally:
+            node.stop()
+        check_landed(place, 200)
+
+
+@pytest.mark.kafka
+def test_jars_come_from_a_folder_where_no_repository_can_be_reached(
+    tmp_path: Path, kafka: KafkaBroker
+) -> None:
+    topic = new_topic(kafka)
+    produce(kafka, topic, [Sent(f'{{"at": {time.time_ns() // 1_000_000}}}'.encode())] * 20)
+    source = {"kind": "kafka", "brokers": kafka.address, "topic": topic}
+    stream = {"source": source, "event_time": {"json": "$.at"}}
+    tree = {"store": "file:./state", "lake": "./lake", "streams": {"orders": stream}}
+
+    def run(folder: Path, spark: dict[str, Any]) -> str:
+        folder.mkdir()
+        (folder / "headgate.yaml").write_text(json.dumps({**tree, "spark": spark}))
+        words = [HEADGATE, "run", "--until", "idle", "--max-seconds", "60"]
+        told = subprocess.run(
+            words, capture_output=True, text=True, timeout=150, cwd=folder, check=False
+        )
+        return told.stdout + told.stderr
+
+    fetched = tmp_path / "ivy"  # as on a machine that reaches one
+    assert "20" in run(tmp_path / "first", {"conf": {"spark.jars.ivy": str(fetched)}})
+    fetched.joinpath("jars").rename(tmp_path / "jars")
+    nothing = tmp_path / "no-repository.xml"
+    nothing.write_text("<ivysettings><settings/></ivysettings>")
+    conf = {"spark.jars.ivySettings": str(nothing)}
+
+    assert "does not start" in run(tmp_path / "second", {"conf": conf})
+    told = run(tmp_path / "third", {"conf": conf, "packages": ["../jars"]})
+    assert re.search(r"orders\s+20\s", told), told
+
+
 def test_records_land_once_through_a_standalone_cluster(tmp_path: Path) -> None:
     with StandaloneCluster(tmp_path / "cluster") as cluster:
-        conf = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
-        place = Place(tmp_path, {"master": cluster.url, "conf": conf}, NAME)
+        place = Place(tmp_path, of_cluster(cluster), NAME)
         place.drop("a.json", range(300), "{", "")
         place.drop("d.json", range(300, 500))
 

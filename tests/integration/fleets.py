@@ -172,12 +172,12 @@ class RealNode:
         for wire in self.wires:
             wire.heal()
 
-    def stop(self) -> bool:
-        """In good order; False: something was left in its hands. Stopping twice is fine."""
+    def stop(self) -> Ending:
+        """Stopping twice is fine."""
         self._node.drain()
-        is_drained = self._running.result(PATIENCE_S) is Ending.DRAINED
+        ending = self._running.result(PATIENCE_S)
         self.store.close()
-        return is_drained
+        return ending
 
 
 class RealFleet:
@@ -286,7 +286,8 @@ class RealFleet:
             assert node.failures == 0
             assert node.log.writes, f"{node.name} has done something"
         stopping = [in_background(node.stop) for node in self.nodes]
-        assert [one.result(2 * PATIENCE_S) for one in stopping] == [True] * len(self.nodes)
+        endings = [one.result(2 * PATIENCE_S) for one in stopping]
+        assert endings == [Ending.DRAINED] * len(self.nodes)
         for node in self.nodes:
             assert node.log.late() == [], f"{node.name} began to write after its trust"
 

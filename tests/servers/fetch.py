@@ -187,12 +187,29 @@ ITEMS: Sequence[Item] = (
             "org.slf4j:slf4j-simple:1.7.36",
         ),
     ),
+    Jars(
+        "hdfs",
+        "3.5.0",
+        108,
+        artifacts=(
+            "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
+            "org.slf4j:slf4j-simple:1.7.36",
+        ),
+        main="HdfsNode",
+    ),
     GoProgram(
         "toxiproxy",
         "2.12.0",
         16,
         package="github.com/Shopify/toxiproxy/v2/cmd/server",
         go=(1, 23),
+    ),
+    GoProgram(
+        "versitygw",
+        "1.8.0",
+        84,
+        package="github.com/versity/versitygw/cmd/versitygw",
+        go=(1, 24),
     ),
     DebianProgram("chromium", "debian", 300, package="chromium"),
 )

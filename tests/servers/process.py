@@ -157,6 +157,13 @@ class ChildProcess:
         self._send(signal.SIGCONT)
         self.is_paused = False
 
+    def tell(self, line: str) -> None:
+        """On its standard input. Raises ServerFailed while there is no process."""
+        if self._process is None or self._process.stdin is None or not self.is_running:
+            raise ServerFailed(f"{self.name} is not running\n{self.log_tail()}")
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
+
     def log_tail(self, lines: int = 30) -> str:
         if not self.log.exists():
             return f"({self.log} was never written)"

@@ -1,13 +1,16 @@
-"""Spark elsewhere: a Connect server, or a standalone master with a worker, from PySpark itself.
+"""Spark elsewhere: a Connect server, or a standalone master with workers, from PySpark itself.
 
 Measured on two cores: a Connect server answers after 5 s, a worker is registered after 5 s.
 """
 
+import json
 import socket
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+import psutil
 import pyspark
 
 from tests.servers.process import ChildProcess, free_ports, stop_all, wait_until
@@ -15,6 +18,7 @@ from tests.servers.process import ChildProcess, free_ports, stop_all, wait_until
 READY_WITHIN_S = 120
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER = "org.apache.spark.deploy.master.Master"
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 
 
@@ -55,47 +59,81 @@ class ConnectServer:
 
 
 class StandaloneCluster:
-    """A master and one worker with one core."""
+    """A master, and workers with one core each."""
 
-    def __init__(self, folder: Path) -> None:
-        port, page, worker_page = free_ports(3)
+    def __init__(self, folder: Path, workers: int = 1, memory: str = "1g") -> None:
+        port, self._page, *pages = free_ports(2 + workers)
         self.url = f"spark://127.0.0.1:{port}"
         here = ["--host", "127.0.0.1"]
-        self._master = _child(
+        self.master = _child(
             "spark-master",
             "spark-class",
-            [MASTER, *here, "--port", str(port), "--webui-port", str(page)],
+            [MASTER, *here, "--port", str(port), "--webui-port", str(self._page)],
             folder,
         )
-        room = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work")]
-        self._worker = _child(
-            "spark-worker",
-            "spark-class",
-            [WORKER, *here, *room, "--webui-port", str(worker_page), self.url],
-            folder,
-        )
+        self.workers = [
+            _child(
+                f"spark-worker-{n}",
+                "spark-class",
+                [
+                    *(WORKER, *here, "--cores", "1", "--memory", memory),
+                    *("--work-dir", str(folder / f"work-{n}"), "--webui-port", str(page), self.url),
+                ],
+                folder,
+            )
+            for n, page in enumerate(pages)
+        ]
 
     def ran(self) -> str:
-        """What the worker's log says of executors that it launched."""
+        """What the workers' logs say of executors that they launched."""
         return "\n".join(
-            line for line in self._worker.log.read_text().splitlines() if "Asked to launch" in line
+            line
+            for worker in self.workers
+            for line in worker.log.read_text().splitlines()
+            if "Asked to launch" in line
+        )
+
+    def executors(self, worker: int) -> list[psutil.Process]:
+        """Processes of this worker that run tasks."""
+        children = psutil.Process(self.workers[worker].pid).children()
+        return [one for one in children if one.is_running() and EXECUTOR in one.cmdline()]
+
+    def cores_used(self) -> list[int]:
+        """Of each application that runs, as the master's page says."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._page}/json/", timeout=5) as answer:
+            found = json.load(answer)
+        return [int(one["cores"]) for one in found["activeapps"]]
+
+    def start(self) -> None:
+        """What is not running; a master that is started again knows nothing."""
+        self._await(self.master, "ALIVE")
+        for worker in self.workers:
+            self._await(worker, "registered with master")
+
+    def kill(self) -> None:
+        for child in (self.master, *self.workers):
+            child.kill()
+
+    def _await(self, child: ChildProcess, words: str) -> None:
+        if child.is_running:
+            return
+        told = child.log.stat().st_size if child.log.exists() else 0
+        child.start()
+        wait_until(
+            lambda: words in child.log.read_text()[told:],
+            f"{child.name}: {words}",
+            READY_WITHIN_S,
+            [child],
         )
 
     def __enter__(self) -> "StandaloneCluster":
-        for child, words in ((self._master, "ALIVE"), (self._worker, "registered with master")):
-            child.start()
-            wait_until(
-                lambda child=child, words=words: words in child.log.read_text(),  # type: ignore[misc] # bound now
-                f"{child.name}: {words}",
-                READY_WITHIN_S,
-                [child],
-            )
+        self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
-        stop_all([self._worker, self._master])
+        stop_all([*self.workers, self.master])
 
 
 def _child(name: str, program: str, arguments: Sequence[str], folder: Path) -> ChildProcess:

@@ -4,6 +4,7 @@ The only unit tests with threads. Each waits for a condition, with a bound.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -181,6 +182,22 @@ def test_a_drain_without_a_store_ends_with_the_trust(
     assert results == [Ending.UNHEARD]
     said = [one for one in caplog.records if one.message == "loop.failed"]
     assert len(said) <= 4, "an outage floods the log"
+
+
+def test_a_drain_waits_for_a_store_that_is_away_for_a_moment() -> None:
+    world = World(StepsFeed("demo", count=0, steps=1))
+    node = world.node(drain_ms=10 * BOUND_MS)
+    with running(node) as results:
+        world.wait_for(lambda: world.live() == 1)
+        world.switch.is_out = True
+        world.wait_for(lambda: node.errors["membership"] > 0)
+        time.sleep(TERM_MS / 1_000)  # its trust is over
+        node.drain()
+        time.sleep(0.3)
+        assert not results, "it gave up at once"
+        world.switch.is_out = False
+        world.wait_for(lambda: bool(results))
+    assert results == [Ending.DRAINED]
 
 
 class OneLoop:

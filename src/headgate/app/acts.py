@@ -16,6 +16,7 @@ from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.errors import Conflict, Corrupt, Fenced, Halted, Invalid
 from headgate.lake import Entry, FileFacts, Lake
 from headgate.lake.ledger import Ledger
+from headgate.lake.opening import scheme_of
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
 from headgate.landing.names import DEAD, LATE_LETTERS, REDRIVE
@@ -26,6 +27,7 @@ from headgate.store.changes import change, read
 
 WORDS = {State.STAGED: "staged", State.HALF: "published", State.DONE: "done"}
 DEPTH_MAX = 4  # of folders below the dead letters of a stream
+DRIVEN_FROM = ("file", "memory")  # lakes whose folders can be read like a source
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,12 @@ class Acts:
             raise Halted(
                 f"{path}: holds good records that came too late, and would be late again; they are "
                 "left where they are; next: read them from there"
+            )
+        if scheme_of(self._lake.url) not in DRIVEN_FROM:
+            raise Halted(
+                f"{path}: lies in {self._lake.url}, and dead letters are driven in again from a "
+                "lake on local disk only; it stays where it is; next: headgate deadletter show, "
+                "and drop the records that were put right into the source"
             )
         facts = self._lake.facts(path)
         if facts is None:

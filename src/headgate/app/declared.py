@@ -77,6 +77,7 @@ class Stream:
     _: KW_ONLY
     land_as: LandAs | None = None
     folder: str | None = None
+    former_folders: Sequence[str] | None = None
     shards: int | None = None
     shift: str | None = None
     grace: str | None = None

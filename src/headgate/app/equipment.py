@@ -31,7 +31,8 @@ from headgate.engine.spark import Reader, SparkEngine
 from headgate.errors import Invalid
 from headgate.lake import Lake, LakeSettings
 from headgate.lake.ledger import Ledger
-from headgate.lake.opening import local_root, open_lake
+from headgate.lake.opening import local_root, open_lake, scheme_of
+from headgate.lake.shelf import shelf_of
 from headgate.landing import StreamSettings
 from headgate.landing.jobs import Jobs
 from headgate.landing.kind import LandFeed, LandKind
@@ -101,11 +102,13 @@ def opened_landing(
     with closing(Hands()) as hands:
         lake = open_lake(settings.lake, ambient, hands.each)
         spark = replace(resolved(settings.spark), needs=needs_of(settings))
-        own = engine or SparkEngine(spark, lake.url, readers_of(settings), schemas_of(settings))
+        shelf = shelf_of(lake, hands.each)
+        schemas = schemas_of(settings)
+        own = engine or SparkEngine(spark, lake.url, readers_of(settings), schemas, shelf)
         with (
             closing(own),
             closing(SparkMover(spark, lake.url)) as mover,
-            closing(SparkMerger(spark, lake.url)) as merger,
+            closing(SparkMerger(spark, lake.url, shelf)) as merger,
         ):
             yield Landing(lake, own, mover, merger, hands)
 
@@ -153,6 +156,8 @@ def _registry(settings: AvroSettings) -> Registry:
 
 def check_apart(settings: Settings) -> None:
     """What is landed must not be read again. Raises Invalid."""
+    if scheme_of(settings.lake.root) != "file":
+        return  # nothing is read from there
     lake = os.path.realpath(local_root(settings.lake.root))
     for name, stream in settings.streams.items():
         if not isinstance(stream.source, FilesSettings):
@@ -235,23 +240,26 @@ def table_opener(landing: Landing, ambient: Ambient) -> OpenTable:
 
 def source_opener(settings: LakeSettings, lake: Lake, ambient: Ambient) -> OpenSource:
     """The stream's own source, and that of its dead letters which are driven in again."""
-    root = local_root(settings.root)
+    is_local = scheme_of(settings.root) == "file"
+    root = local_root(settings.root) if is_local else ""
     clusters = Clusters(ambient)
 
     def open_source(stream: StreamSettings, shard: int, epoch: int, store: DocumentStore) -> Source:
         open_one = partial(_open_files, stream, shard, epoch, store, ambient)
-        dead = redrive_settings(root, stream.name)
-        letters = open_one(dead, partial(columns_of_letters, lake, stream.name))
         source = stream.source
-        if isinstance(source, FilesSettings):
-            return JoinedSource(open_one(source, columns_of), letters)
 
         def is_mine(partition: str) -> bool:
             return shard_of(partition, stream.shards) == shard
 
-        cluster = clusters.opened(source)
-        own = KafkaSource(source, stream.name, is_mine, store, cluster, ambient)
-        return JoinedSource(own, letters)
+        if isinstance(source, FilesSettings):
+            own = open_one(source, columns_of)
+        else:
+            cluster = clusters.opened(source)
+            own = KafkaSource(source, stream.name, is_mine, store, cluster, ambient)
+        if not is_local:
+            return own  # `Acts.redrive` refuses: nobody reads files there
+        dead = redrive_settings(root, stream.name)
+        return JoinedSource(own, open_one(dead, partial(columns_of_letters, lake, stream.name)))
 
     return open_source
 

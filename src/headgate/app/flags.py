@@ -13,6 +13,7 @@ from headgate.ambient import Ambient
 from headgate.app.acts import Person
 from headgate.commits.certificate import HOLD, hold_path
 from headgate.commits.checkpoint import Wish
+from headgate.commits.removals import how_of
 from headgate.commits.roots import Repair, RootDocument, place_of, root_key, wished
 from headgate.errors import Halted, Invalid
 from headgate.lake import Lake
@@ -203,6 +204,13 @@ def _check_flagged(document: RootDocument, stream: ReadyStream, hour: Period) ->
     if not is_flagged or frontier_ms is None or frontier_ms < hour.end_ms:
         raise Halted(
             f"{stream.name} {hour} has no flag, so there is none to withdraw; "
+            f"next: headgate why {stream.name} {hour}"
+        )
+    how = None if seat is None else how_of(seat.removed, hour)
+    if how is not None:
+        raise Halted(
+            f"{stream.name} {hour} was {how} on purpose: its flag stays, and says what was there; "
+            "there is nothing that a next generation could certify; "
             f"next: headgate why {stream.name} {hour}"
         )
     generation = document.reopened.get(place_of(hour, stream.name))

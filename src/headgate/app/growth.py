@@ -30,11 +30,12 @@ log = logging.getLogger(__name__)
 def grown(settings: Settings, topics: Topics) -> Settings:
     """With a stream for each topic. One that the settings name themselves goes before. Pure."""
     found: dict[str, StreamSettings] = {}
+    own = {one.word for one in settings.streams.values()}
     for template, one in settings.templates.items():
         for topic in topics.get(template, ()):
             name = stream_name(template, topic)
             source = one.source
-            if name in settings.streams or not isinstance(source, KafkaSettings):
+            if name in own or not isinstance(source, KafkaSettings):
                 continue
             try:
                 rules.stream_name(name)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from headgate.ambient import Ambient, Deadline
 from headgate.commits.certificate import Certificate, flag_paths, from_bytes
+from headgate.commits.removals import Statement, statements_of
 from headgate.commits.roots import RootDocument, root_key, root_name
 from headgate.errors import Invalid
 from headgate.lake import Lake
@@ -73,6 +74,15 @@ def _ready(lake: Lake, folder: FolderTemplate, stream: str, hours: Sequence[Peri
                 return done
             from_bytes(raw, flag)
     return len(hours)
+
+
+def first_removed(lake: Lake, stream: StreamSettings, period: Period) -> Statement | None:
+    """Of its hours: what says that its files are gone on purpose; None: none is gone. Raises
+    Corrupt, Unavailable."""
+    for hour in hours_between(period.start_ms, period.end_ms):
+        for one in statements_of(lake, stream.name, str(hour)):
+            return one
+    return None
 
 
 def filed_certificate(lake: Lake, stream: str, hour: Period) -> tuple[Filed, Certificate] | None:

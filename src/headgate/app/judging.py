@@ -18,7 +18,7 @@ from headgate.engine import NO_MARK_MS, Engine, InputFile, InputSpan, Job, Shape
 from headgate.engine.failure import JobFailed
 from headgate.errors import OutcomeUnknown, Unavailable
 from headgate.lake import Lake
-from headgate.lake.opening import local_root
+from headgate.lake.opening import place_of
 from headgate.landing import StreamSettings
 from headgate.landing.names import attempt_folder, label_of
 from headgate.landing.report import WORDS
@@ -112,9 +112,10 @@ def _input(
     if stream.source.format != "parquet":
         with opened(path) as content:
             head = b"".join(islice(content, int(sample.position)))
-        path = f"{local_root(lake.url)}/{folder}/sample"
-        lake.stage(f"{folder}/sample", head)
-    size_bytes = os.stat(path).st_size
+        path = f"{place_of(lake)}/{folder}/sample"
+        size_bytes = lake.stage(f"{folder}/sample", head).size_bytes
+    else:
+        size_bytes = os.stat(path).st_size
     if size_bytes > WHOLE_BYTES_MAX:
         return None
     file = InputFile("sample", 0, path, size_bytes, now_ms)

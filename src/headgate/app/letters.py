@@ -21,7 +21,7 @@ from headgate.engine import containers
 from headgate.engine.codecs import GZIPPED
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Lake
-from headgate.lake.opening import local_root
+from headgate.lake.opening import place_of
 from headgate.landing.names import DEAD, REDRIVE, commit_of
 from headgate.periods import EPOCH, MILLISECOND, escape_name
 from headgate.sources import FilesSettings
@@ -54,12 +54,14 @@ def letters_of(lake: Lake, path: str) -> Iterator[Letter]:
         # Only who looks into Parquet needs its library.
         from headgate.engine.footers import values_of
 
-        for row in values_of(f"{local_root(lake.url)}/{path}"):
-            yield _letter(path, row)
+        with lake.open(path) as opened:
+            for row in values_of(path, None, opened):
+                yield _letter(path, row)
         return
     if path.endswith(containers.SUFFIX):
-        for row in containers.values_of(f"{local_root(lake.url)}/{path}"):
-            yield _letter(path, row)
+        with lake.open(path) as opened:
+            for row in containers.values_of(path, opened):
+                yield _letter(path, row)
         return
     raw = lake.read(path)
     if raw is None:
@@ -87,10 +89,11 @@ def reasons_in(lake: Lake, path: str) -> tuple[Counter[str], Counter[tuple[str, 
         from headgate.engine.footers import values_of
 
         columns = [f"_headgate.{name}" for name in ("reason", "partition", "number")]
-        for row in values_of(f"{local_root(lake.url)}/{path}", columns):
-            told = row.get("_headgate") or {}
-            reasons[told.get("reason") or LATE] += 1
-            numbers[str(told.get("partition", "")), int(told.get("number") or 0)] += 1
+        with lake.open(path) as opened:
+            for row in values_of(path, columns, opened):
+                told = row.get("_headgate") or {}
+                reasons[told.get("reason") or LATE] += 1
+                numbers[str(told.get("partition", "")), int(told.get("number") or 0)] += 1
         return reasons, numbers
     for letter in letters_of(lake, path):
         reasons[letter.reason] += 1
@@ -137,7 +140,7 @@ class Origins:
             return self._source.path
         if prefix != REDRIVEN_PREFIX:
             return ""  # of a stream that is not in the settings: only the path below its folder
-        return os.path.join(local_root(self._lake.url), REDRIVE, escape_name(self._stream))
+        return os.path.join(place_of(self._lake), REDRIVE, escape_name(self._stream))
 
 
 def ahead_ms(lake: Lake, stream: str, path: str, letter: Letter, origin: Origin) -> int | None:

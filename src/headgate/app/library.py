@@ -29,6 +29,7 @@ from headgate.app.locating import FileOrigin, Located, Locating
 from headgate.app.nodes import Joined, Place, joined_node
 from headgate.app.preview import OpenSource, Preview, look_ahead, preview
 from headgate.app.progress import ShardProgress, progress_of
+from headgate.app.resetting import Reset, ResetActs
 from headgate.app.results import Counts, RunResult, StreamResult, counts_of, results_of
 from headgate.app.roots import is_more_to_come, roots_of, site_opener, tables_of
 from headgate.apply.remedies import Decision, Remedies
@@ -46,7 +47,7 @@ from headgate.errors import Corrupt, Invalid, Unavailable
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
 from headgate.lake.memory import MemoryLake
-from headgate.lake.opening import local_root, open_lake
+from headgate.lake.opening import is_there, open_lake
 from headgate.landing import StreamSettings
 from headgate.node import Ending, Hands
 from headgate.periods import Period
@@ -247,17 +248,32 @@ class App:
 
     def pause(self, stream: str, reason: str, who: str = "") -> bool:
         with self.acts() as acts:
-            return acts.pause(stream, Person(who or getpass.getuser(), reason))
+            return acts.pause(
+                self.settings.called(stream), Person(who or getpass.getuser(), reason)
+            )
 
     def resume(self, stream: str, reason: str, who: str = "") -> bool:
         with self.acts() as acts:
-            return acts.resume(stream, Person(who or getpass.getuser(), reason))
+            return acts.resume(
+                self.settings.called(stream), Person(who or getpass.getuser(), reason)
+            )
 
     def retire(self, stream: str, reason: str, who: str = "") -> bool:
         """It is over for good, and nobody waits for it; whether anything changed."""
         with self.acts() as acts:
             by = Person(who or getpass.getuser(), reason)
-            return acts.retire(stream, by, self.settings.streams) is not None
+            name, known = self.settings.called(stream), self.settings.streams
+            return acts.retire(name, by, known) is not None
+
+    def reset(self, stream: str, into: str, reason: str, who: str = "") -> Reset | None:
+        """It begins anew, in the folder that the settings have for it by now; what it landed before
+        stays. None: it did already. Raises Invalid (settings and call do not agree, the new root is
+        not empty), Halted (somebody works on it), Unavailable."""
+        own, by = self._stream(stream), Person(who or getpass.getuser(), reason)
+        with self._opened() as (store, lake):
+            ledger = Ledger(lake, WHERE, self._ambient)
+            acts = ResetActs(store, lake, ledger, self._ambient)
+            return acts.reset(own, into, self.settings, by)
 
     def accept_gap(self, stream: str, what: str, reason: str, who: str = "") -> Accepted:
         """Records are gone at a Kafka cluster, and reading goes on behind them. `what`: a source
@@ -275,7 +291,9 @@ class App:
         Raises Invalid, Corrupt, Unavailable."""
         with self._looked_at() as (store, lake):
             streams = self.settings.streams
-            return Locating(store, lake, streams, self._ambient).locate(stream, position)
+            return Locating(store, lake, streams, self._ambient).locate(
+                self.settings.called(stream), position
+            )
 
     def origin(self, path: str) -> FileOrigin:
         """Which commits a file of the lake is from, and what they read. Raises Invalid, Corrupt,
@@ -357,7 +375,8 @@ class App:
         """Of one hour, and of what is above it; the generation that comes next."""
         with self.flag_acts() as acts:
             by = Person(who or getpass.getuser(), reason)
-            return acts.withdraw(stream, Period.parse(hour), by).generation
+            name = self.settings.called(stream)
+            return acts.withdraw(name, Period.parse(hour), by).generation
 
     def audit(self, *, is_deep: bool = False) -> Audit:
         """Checks the invariants over store, lake and tables; repairs nothing."""
@@ -365,7 +384,7 @@ class App:
             return audit(
                 store,
                 lake,
-                self.settings.streams,
+                self.settings.every,
                 tables=tables_of(self.settings),
                 open_site=site_opener(self._ambient),
                 is_deep=is_deep,
@@ -375,7 +394,7 @@ class App:
         """Certificates against flags and files, as they lie in the lake; "": every period. No store
         is asked. Raises Invalid, Unavailable."""
         lake = open_lake(self.settings.lake, self._ambient)
-        folders = {name: one.folder for name, one in self.settings.streams.items()}
+        folders = {name: one.folder for name, one in self.settings.every.items()}
         with closing(Hands()) as hands:
             wanted = Period.parse(period) if period else None
             return verify(lake, folders, wanted, each=hands.each)
@@ -444,7 +463,7 @@ class App:
             return found
 
     def _stream(self, name: str) -> StreamSettings:
-        found = self.settings.streams.get(name)
+        found = self.settings.streams.get(self.settings.called(name))
         if found is None:
             known = ", ".join(self.settings.streams) or "none"
             raise Invalid(f"there is no stream {name!r}; known: {known}; next: correct the name")
@@ -460,8 +479,8 @@ class App:
     def _looked_at(self) -> Iterator[tuple[DocumentStore, Lake]]:
         """A lake that is not there yet is an empty one, and is not made by a look at it."""
         settings = self.settings
-        is_there = os.path.isdir(local_root(settings.lake.root))
-        lake = open_lake(settings.lake, self._ambient) if is_there else MemoryLake()
+        has_lake = is_there(settings.lake)
+        lake = open_lake(settings.lake, self._ambient) if has_lake else MemoryLake()
         store = open_store(settings.store, settings.namespace, ambient=self._ambient)
         with closing(store):
             yield store, lake

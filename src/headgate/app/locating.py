@@ -25,7 +25,7 @@ from headgate.engine.footers import places_of
 from headgate.engine.rows import HEADGATE
 from headgate.errors import Invalid
 from headgate.lake import Lake
-from headgate.lake.opening import local_root
+from headgate.lake.opening import place_of
 from headgate.lake.pages import entries_of
 from headgate.landing import StreamSettings
 from headgate.landing.names import DEAD, REDRIVE, REDRIVEN, commit_of
@@ -174,8 +174,8 @@ class Locating:
             path, is_there = self._now(stream, file, merges)
             rows = row = None
             if is_there and path.endswith(PACKED):
-                whole = f"{local_root(self._lake.url)}/{path}"
-                rows, row = places_of(whole, HEADGATE, wanted)
+                with self._lake.open(path) as opened:
+                    rows, row = places_of(path, HEADGATE, wanted, opened)
             landed_as = "" if path == file.published else file.published
             yield Holding(path, file.kind, file.period, rows, row, landed_as, is_there)
 
@@ -263,7 +263,7 @@ class Locating:
     def origin(self, path: str, streams: Iterable[str]) -> FileOrigin:
         """Of a file in the lake, by its path there or from the first / on. Raises Invalid: no
         commit and no merge of these streams has published it."""
-        below = path.removeprefix(f"{local_root(self._lake.url)}/").removeprefix("./")
+        below = path.removeprefix(f"{place_of(self._lake)}/").removeprefix("./")
         name = below.rpartition("/")[2]
         commit, generation = commit_of(name), merge_of(name)
         for stream in streams:

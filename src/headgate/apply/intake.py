@@ -2,6 +2,8 @@
 
     the hour behind the last queued one ── its flag is up ──▶ manifest frozen ──▶ entry ──▶ cursor
 
+An hour whose files are gone on purpose is queued without files: what is left of it is nothing.
+
 Each effect may be repeated: the manifest is the same bytes, the entry the same number. The cursor
 moves last, so a crash repeats an hour and never leaves one out. The same generation again changes
 nothing; another one of an hour that was queued is set aside, until a person retries the hour.
@@ -18,6 +20,7 @@ from headgate.backlog import Aside, Entry
 from headgate.backlog.manifest import Manifest, ManifestFile, freeze, hash_of, manifest_path
 from headgate.backlog.queue import put_aside, queue, requeue, take_back
 from headgate.commits.certificate import Certificate, flag_paths, from_bytes
+from headgate.commits.removals import statements_of
 from headgate.errors import Corrupt
 from headgate.lake import Lake
 from headgate.periods import Period
@@ -133,6 +136,11 @@ class Intake:
     def _queue(self, certificate: Certificate, at_ms: int) -> None:
         name = self._settings.name
         manifest = manifest_of(name, certificate)
+        # After this table's own document is there: who removes an hour says so first, and asks for
+        # the tables then. So one of both sees the other.
+        if statements_of(self._lake, certificate.stream, certificate.period):
+            manifest = replace(manifest, files=())
+            log.warning("batch.without_files", extra={"table": name, "batch": manifest.batch})
         path = freeze(self._lake, manifest)
         wanted = Entry(
             certificate.period,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from headgate.backlog import Entry
+from headgate.backlog.needs import TABLES
 from headgate.cluster.feeds import Spans, joined
 from headgate.errors import Conflict, Corrupt, Fenced, OutcomeUnknown
 from headgate.store import DocumentStore
@@ -23,7 +24,6 @@ from headgate.store.changes import Kept, create_if_absent, read
 from headgate.store.codec import Whole, body_of
 from headgate.store.names import key
 
-TABLES = "tables"
 SYSTEM = "system"
 PASSED_MAX = 100  # the last ones; the ledger has all
 WORDS_MAX = 2_000
@@ -81,6 +81,7 @@ class TableDocument:
     passed: tuple[Passed, ...] = ()
     halt: Halt | None = None
     renews: bool = False  # a person retries: the manifest of the next batch is frozen anew
+    stream: str = ""  # whose hours it takes; "": nobody has held it since documents say so
     format: Literal[1] = 1
 
 
@@ -95,11 +96,11 @@ def is_done(found: TableDocument, number: int) -> bool:
 # What the document may become; each wants nothing of what it was already.
 
 
-def taken_over(name: str, found: TableDocument, epoch: int) -> TableDocument:
+def taken_over(name: str, found: TableDocument, epoch: int, stream: str) -> TableDocument:
     """Raises Fenced."""
     if found.epoch > epoch:
         raise Fenced(f"{name}: epoch {epoch} was followed by {found.epoch}; this holder stops")
-    return replace(found, epoch=epoch, turn=found.turn + 1)
+    return replace(found, epoch=epoch, turn=found.turn + 1, stream=stream)
 
 
 def queued(found: TableDocument, entry: Entry) -> TableDocument:
@@ -206,10 +207,11 @@ class TableTenure:
     """One holder's time with the document. It acts only on what its own last acknowledged write
     contained, and takes over again, by a write, after whatever makes that doubtful."""
 
-    def __init__(self, store: DocumentStore, table: str, epoch: int) -> None:
+    def __init__(self, store: DocumentStore, table: str, epoch: int, stream: str) -> None:
         self._store = store
         self._key = table_key(table)
         self._epoch = epoch
+        self._stream = stream
         self._kept: Kept[TableDocument] | None = None
 
     @property
@@ -236,7 +238,9 @@ class TableTenure:
             found = read(self._store, self._key, TableDocument)
         if found is None:
             raise Corrupt(f"{self._key}: is gone, and such documents are never deleted")
-        return self._write(found, lambda value: taken_over(self._key, value, self._epoch))
+        return self._write(
+            found, lambda value: taken_over(self._key, value, self._epoch, self._stream)
+        )
 
     def write(self, decide: Callable[[TableDocument], TableDocument]) -> TableDocument:
         """Raises what `decide` raises, Conflict, Unavailable, OutcomeUnknown."""

@@ -102,7 +102,7 @@ class TableWork:
         self._tools = tools
         self._ambient = tools.ambient
         self._store = assignment.guard(tools.store)
-        self._tenure = TableTenure(self._store, settings.name, assignment.epoch)
+        self._tenure = TableTenure(self._store, settings.name, assignment.epoch, settings.stream)
         self._table = tools.open_table(settings, assignment.epoch, assignment.check)
         self._lake = GuardedLake(tools.lake, assignment)
         self._intake = Intake(settings, self._store, self._lake, self._tenure)

@@ -13,6 +13,7 @@ from headgate.audit import Finding
 from headgate.audit.advice import look_again, restore
 from headgate.audit.merged import judged_inputs, judged_outputs, merges_of, unlanded_inputs
 from headgate.audit.numbers import last_concluded
+from headgate.audit.removed import removed_paths
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.merges import merge_of
 from headgate.commits.record import Record, RecordFile
@@ -101,6 +102,9 @@ def _look(
     if not torn:  # a record that is gone or cannot be read is a finding of its own
         found += unlanded_inputs(stream, merges, landed)
     lost = [one for one in missing if one[1].published not in merges.inputs]
+    # After the listing: a statement is published before a file that it names goes.
+    gone = removed_paths(lake, stream, sorted({file.period for _, file in lost if file.period}))
+    lost = [one for one in lost if one[1].published not in gone]
     moved = _moved(lake, stream, lost)
     return found + _told(stream, [one for one in lost if one[1].published not in moved])
 

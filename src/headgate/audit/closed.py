@@ -3,6 +3,7 @@
 For such an hour the certificate is the truth: what lies in its folder is what it names, whoever
 wrote those files; the commits that have rows there are the ones it names, and their rows are as
 many. An hour that was withdrawn is open again: its flags are down, and nothing of it is judged.
+Of one whose files are gone on purpose the certificate says what was there (`removed`).
 
 A first look compares sums. Where they differ, the hour is looked at file by file, while the root's
 document stands still.
@@ -15,11 +16,13 @@ from headgate.audit import Finding
 from headgate.audit.advice import look_again, repair_flags, restore
 from headgate.audit.belonging import foreign, is_foreign
 from headgate.audit.hours import Landed, total_of, unnamed
+from headgate.audit.removed import judged_removal
 from headgate.audit.steady import moving
 from headgate.audit.sums import Sum
 from headgate.commits.certificate import Certificate, flag_paths
 from headgate.commits.merges import merge_of
 from headgate.commits.record import Record, record_path
+from headgate.commits.removals import how_of
 from headgate.commits.replay import read_record
 from headgate.commits.roots import RootDocument, Seat, place_of, root_key
 from headgate.commits.streams import stream_key
@@ -71,6 +74,11 @@ def open_again(document: RootDocument, stream: str) -> Iterator[Period]:
             yield Period.parse(parts(place)[0])
 
 
+def is_removed(document: RootDocument, stream: str, hour: Period) -> bool:
+    """Its files are gone on purpose."""
+    return how_of(document.streams.get(stream, Seat()).removed, hour) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Hours:
     """The hours of one stream."""
@@ -78,8 +86,11 @@ class Hours:
     lake: Lake
     settings: StreamSettings
 
-    def is_as_certified(self, hour: Period, landed: Landed, listed: Mapping[str, Sum]) -> bool:
-        """By a first look. `landed`: by the records; `listed`: what lies in its folders."""
+    def is_as_certified(
+        self, hour: Period, landed: Landed, listed: Mapping[str, Sum], *, is_gone: bool = False
+    ) -> bool:
+        """By a first look. `landed`: by the records; `listed`: what lies in its folders; `is_gone`:
+        its files are, on purpose."""
         try:
             filed = latest(self.lake, hour, self.settings.name)
         except Corrupt:
@@ -87,7 +98,7 @@ class Hours:
         if filed is None or not isinstance(filed.certificate, Certificate):
             return False
         certificate = filed.certificate
-        certified = sums_of(certificate)
+        certified = {} if is_gone else sums_of(certificate)
         empty = Sum()
         folders = {*certified, *listed}
         return (
@@ -98,6 +109,7 @@ class Hours:
             and all(listed.get(one, empty) == certified.get(one, empty) for one in folders)
             and (is_merged(certificate) or total_of(certificate) == landed.total)
             and all(self.lake.read(flag) == filed.raw for flag in self.flags(hour))
+            and not (is_gone and list(self._removal(hour, is_finished=True)))
         )
 
     def judged(
@@ -126,9 +138,14 @@ class Hours:
         return [
             *self._flags(hour, filed, document),
             *self._late_commits(hour, filed.path, certificate, landed),
-            *self._files(hour, certificate, folders),
+            *self._files(hour, certificate, folders, document),
             *self._account(filed.path, certificate),
         ]
+
+    def _removal(self, hour: Period, *, is_finished: bool) -> Iterator[Finding]:
+        flags = self.flags(hour)
+        name, period = self.settings.name, str(hour)
+        return judged_removal(self.lake, name, period, flags, is_finished=is_finished)
 
     def judged_open(self, hour: Period, document: RootDocument) -> list[Finding]:
         """An hour that is not closed, or was opened again, has no flag."""
@@ -194,9 +211,18 @@ class Hours:
             )
 
     def _files(
-        self, hour: Period, certificate: Certificate, folders: Collection[str]
+        self,
+        hour: Period,
+        certificate: Certificate,
+        folders: Collection[str],
+        document: RootDocument,
     ) -> Iterator[Finding]:
         named = {file.path: file for file in certificate.files}
+        journal = document.journal
+        is_going = journal is not None and place_of(hour, self.settings.name) in journal.removes
+        is_gone = is_removed(document, self.settings.name, hour)
+        if is_gone:
+            yield from self._removal(hour, is_finished=not is_going)
         sizes: dict[str, int] = {}
         told = 0
         for folder in sorted({*(folder_of(path) for path in named), *folders}):
@@ -216,7 +242,7 @@ class Hours:
                     meaning = "it came after the flag; readers get rows that nobody promised"
                     yield self._strange(6, entry.path, words, meaning)
         gone = [file for path, file in sorted(named.items()) if path not in sizes]
-        if gone:
+        if gone and not is_gone and not is_going:
             more = f", and {len(gone) - 1:,} more" if len(gone) > 1 else ""
             words = f"is not there{more}, and the certificate of {hour} names it"
             rows = sum(file.rows for file in gone)

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterator
 
-from headgate.apply.table_document import TABLES, TableDocument, table_key
+from headgate.apply.table_document import TableDocument, table_key
 from headgate.audit import Finding
 from headgate.audit.advice import restore
 from headgate.audit.steady import AGAIN
+from headgate.backlog.needs import TABLES
 from headgate.commits.checkpoint import CHECKPOINTS, Checkpoint, checkpoint_key
 from headgate.commits.record import COMMITS
 from headgate.commits.roots import ROOTS, RootDocument

@@ -27,6 +27,7 @@ from headgate.audit.closed import (
     closed_hours,
     is_being_changed,
     is_closed,
+    is_removed,
     open_again,
 )
 from headgate.audit.documents import (
@@ -44,6 +45,7 @@ from headgate.audit.merged import check_merge, check_merged_checksums, merge_rec
 from headgate.audit.numbers import Missing, Present, Unreadable, history, last_concluded
 from headgate.audit.parents import Parents, check_root_document, is_raised, raised_parents
 from headgate.audit.reading import OpenSite, Reading, no_site
+from headgate.audit.removed import add_removal, statements_in
 from headgate.audit.standing import (
     check_beyond,
     check_journal,
@@ -181,6 +183,7 @@ class _Inspection:
         for shard in shards_of(self.store, self.lake, stream):
             self.inspect_shard(settings, shard, expected, landed)
         self.inspect_merges(stream, expected)
+        self.inspect_removals(stream, expected)
         listed: dict[Period, dict[str, Sum]] = {}  # of closed hours, by folder
         opened = set(open_again(document, stream))
         strange: dict[str, Spans] = {}
@@ -220,7 +223,8 @@ class _Inspection:
             self.on_progress(self.seen["hours"], None, f"{stream}: closed hours")
             rows = landed.get(str(hour), Landed())
             folders = listed.get(hour, {})
-            if not hours.is_as_certified(hour, rows, folders):
+            is_gone = is_removed(document, stream, hour)
+            if not hours.is_as_certified(hour, rows, folders, is_gone=is_gone):
                 judge = partial(hours.judged, hour, rows, tuple(folders))
                 self.tell(steady.told(f"{stream} {hour}", stream, judge))
             if self.left_out:
@@ -328,6 +332,13 @@ class _Inspection:
             add_merge(expected, item)
             if self.is_deep:
                 self.tell(check_merged_checksums(self.lake, item))
+
+    def inspect_removals(self, stream: str, expected: dict[str, Sum]) -> None:
+        for item in statements_in(self.lake, stream):
+            if isinstance(item, Finding):
+                self.tell([item])
+            else:
+                add_removal(expected, item)
 
     def folders(self, settings: StreamSettings, expected: Mapping[str, Sum]) -> Iterator[str]:
         """Those that are there, then those that only records name."""

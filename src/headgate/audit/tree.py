@@ -34,7 +34,7 @@ def hour_folders(
         return
     segment = template.segments[depth]
     if set(segment.symbols) <= {"stream"}:
-        name = segment.render({"stream": escape_name(stream)})
+        name = segment.render({"stream": escape_name(template.word_of(stream))})
         yield from hour_folders(lake, stream, template, join(root, name), depth + 1)
         return
     for entry in entries_of(lake, root):

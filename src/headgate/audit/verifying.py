@@ -4,6 +4,7 @@
                                     ──▶ every file has its size and checksum; there is no other
     a parent's ──▶ each child's certificate has the hash that it names, and is not withdrawn
     a flag that lies there ──▶ there is a certificate; the certified hours of a stream have no hole
+    a statement of removal ──▶ what it names is gone on purpose, and nobody put it back
 
 Whatever a person deleted or edited is named. In memory are the names of periods, and as many files
 as are read at once.
@@ -13,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from shlex import quote
+from typing import TypeVar
 
 from headgate.audit import Finding, OnProgress
 from headgate.audit.advice import repair_flags, without_a_backup
 from headgate.audit.inspection import in_silence
+from headgate.audit.removed import judged_removal
 from headgate.audit.tree import hour_folders, parent_folders
 from headgate.commits.certificate import (
     CERTIFICATES,
@@ -30,6 +33,7 @@ from headgate.commits.certificate import (
     withdrawn_path,
 )
 from headgate.commits.merges import merge_of
+from headgate.commits.removals import Statement, mark_path, removed_hours, statements_of
 from headgate.commits.roots import root_name
 from headgate.errors import Corrupt, Invalid
 from headgate.lake import FileFacts, Lake
@@ -44,6 +48,7 @@ FINDINGS_MAX = 1_000
 FILES_AT_ONCE = 2_000  # of however many hours
 SMALL_BYTES_MAX = 256_000  # several threads at once take longer for such files than one
 _NO_PROOF = "nothing proves what this period holds"
+Looked = TypeVar("Looked")
 
 
 @dataclass(slots=True)
@@ -51,6 +56,7 @@ class Verified:
     findings: list[Finding]
     periods: int = 0
     withdrawn: int = 0  # periods without a flag, on record
+    removed: int = 0  # hours whose files are gone on purpose, on record
     files: int = 0
     size_bytes: int = 0
     left_out: int = 0  # findings beyond the most that are kept
@@ -75,9 +81,10 @@ def verify(
     for stream, template in sorted(templates.items()):
         known = _certified(lake, f"{CERTIFICATES}/{escape_name(stream)}")
         hours = [one for one in known if _is_in(one, period)]
+        gone = set(removed_hours(lake, stream))
         for done, hour in enumerate(hours):
             on_progress(done, len(hours), f"verifying {stream}")
-            work.hour(stream, template, hour)
+            work.hour(stream, template, hour, is_stated=str(hour) in gone)
         work.read_files()
         on_progress(len(hours), len(hours), f"verifying {stream}")
         work.holes(stream, known, period)
@@ -131,7 +138,10 @@ class _Verifying:
     named: str
     _waiting: list[tuple[str, Period, CertifiedFile]] = field(default_factory=list)
 
-    def hour(self, stream: str, template: FolderTemplate, hour: Period) -> None:
+    def hour(
+        self, stream: str, template: FolderTemplate, hour: Period, *, is_stated: bool = False
+    ) -> None:
+        """`is_stated`: a statement says that files of it are gone on purpose."""
         filed = self._filed(stream, hour)
         if filed is None or not isinstance(filed.certificate, Certificate):
             return
@@ -144,10 +154,27 @@ class _Verifying:
         if not self._flags(stream, hour, filed, flags):
             return
         self._others(stream, hour, certificate, flags)
+        gone = self._removed(stream, hour, flags) if is_stated else set()
         for file in certificate.files:
+            if file.path in gone:
+                continue
             self._waiting.append((stream, hour, file))
             if len(self._waiting) == FILES_AT_ONCE:
                 self.read_files()
+
+    def _removed(self, stream: str, hour: Period, flags: Sequence[str]) -> set[str]:
+        """Files that are gone on purpose, or about to go: then the marks are not there yet."""
+        every: list[Statement] | None = self._told(
+            stream, hour, lambda: statements_of(self.lake, stream, str(hour))
+        )
+        if not every:
+            return set()
+        self.found.removed += 1
+        marks = [mark_path(flag, one.how) for one in every[:1] for flag in flags]
+        is_finished = any(self.lake.facts(mark) is not None for mark in marks)
+        for finding in judged_removal(self.lake, stream, str(hour), flags, is_finished=is_finished):
+            self._tell(stream, hour, finding.subject, finding.words, finding.meaning, 6)
+        return {file.path for one in every for file in one.every}
 
     def holes(self, stream: str, known: Sequence[Period], period: Period | None) -> None:
         """Hours are certified one after the other: what is missing between two was deleted."""
@@ -222,16 +249,18 @@ class _Verifying:
     def _filed_above(self, root: str, period: Period) -> Filed | None:
         return self._told("", period, lambda: latest_parent(self.lake, root, period))
 
-    def _told(self, stream: str, period: Period, look: Callable[[], Filed | None]) -> Filed | None:
+    def _told(
+        self, stream: str, period: Period, look: Callable[[], Looked | None]
+    ) -> Looked | None:
         subject = f"{stream} {period}".strip()
         try:
-            filed = look()
+            found = look()
         except Corrupt as error:
             self._tell(stream, period, subject, str(error), _NO_PROOF)
             return None
-        if filed is None:
+        if found is None:
             self._tell(stream, period, subject, "has no certificate any more", _NO_PROOF)
-        return filed
+        return found
 
     def _flags(self, stream: str, period: Period, filed: Filed, flags: Sequence[str]) -> bool:
         """Whether it is raised: a withdrawn one promises nothing."""

@@ -50,8 +50,8 @@ class Asking:
         return known_streams(self.store, self.settings.streams)[0]
 
     def stream(self, name: str) -> str:
-        """The same name. Raises Invalid: there is no such stream."""
-        known = self.streams()
+        """As everybody but the settings calls it. Raises Invalid: there is no such stream."""
+        known, name = self.streams(), self.settings.called(name)
         if name not in known:
             near = nearest(name, known)
             hint = f"the nearest is {near!r}" if near else "there is none at all"
@@ -68,7 +68,7 @@ class Asking:
                 f"{text!r}: a shard is named STREAM/SHARD, for example orders/0; "
                 f"next: {command('status', self.here)}"
             )
-        self.stream(name)
+        name = self.stream(name)
         count = shards_of(self.settings.streams.get(name), self.streams()[name])
         if int(number) >= count:
             raise Invalid(

@@ -60,10 +60,10 @@ def audit(
         found = audit_all(
             store,
             open_lake(settings.lake, ambient),
-            settings.streams,
+            settings.every,
             tables=tables_of(settings),
             open_site=site_opener(ambient),
-            only=stream or (),
+            only=[settings.called(one) for one in stream or ()],
             is_deep=deep,
             on_progress=progress.show,
         )

@@ -12,6 +12,7 @@ from headgate.cli.moments import many, shown_bytes, shown_moment
 from headgate.cli.places import ConfigPath, command, installation_of, stream_of
 from headgate.cli.tables import Rows, show
 from headgate.commits.certificate import Certificate, flag_paths
+from headgate.commits.removals import statements_of
 from headgate.lake.opening import open_lake
 
 KINDS = ("landed", "late", "dead")  # in the order in which people ask
@@ -28,7 +29,8 @@ def certificate(
     Exit code 1: the hour was never flagged.
     """
     asked = installation_of(config)
-    folder = stream_of(asked, stream).folder
+    settings = stream_of(asked, stream)
+    folder, stream = settings.folder, settings.name
     hour = hour_of(period)
     lake = open_lake(asked.settings.lake, SystemAmbient())
     found = filed_certificate(lake, stream, hour)
@@ -44,6 +46,9 @@ def certificate(
     flags = flag_paths(folder, hour, stream)
     is_raised = all(lake.read(flag) == filed.raw for flag in flags)
     _show(certified, is_raised=is_raised)
+    for one in statements_of(lake, stream, str(hour)):
+        words = f"{one.how:8} {shown_moment(one.made_ms)} {one.words}"
+        console.results().print(Text(console.printable(words), "yellow"))
 
 
 def _show(found: Certificate, *, is_raised: bool) -> None:

@@ -92,7 +92,8 @@ def list_letters(
     Exit code 0: there are none, or all were listed; 4: one cannot be read.
     """
     with asking(config) as asked:
-        entries = list(islice(asked.acts.dead_letters(asked.stream(name)), limit + 1))
+        name = asked.stream(name)
+        entries = list(islice(asked.acts.dead_letters(name), limit + 1))
         shown, origins = (
             console.tracked(entries[:limit], "looking into files"),
             _origins(asked, name),
@@ -123,7 +124,8 @@ def show_letters(
     none.
     """
     with asking(config) as asked:
-        paths = _paths(asked, asked.stream(name), files or ())
+        name = asked.stream(name)
+        paths = _paths(asked, name, files or ())
         found = islice(
             ((path, one) for path in paths for one in letters_of(asked.lake, path)), limit
         )
@@ -164,7 +166,7 @@ def redrive(
     """
     with asking(config) as asked:
         who = person(reason)
-        asked.stream(name)
+        name = asked.stream(name)
         if bool(files) == everything:
             see = command("deadletter ls", asked.here, name)
             raise Invalid(f"name the files, or say --all; next: {see}")

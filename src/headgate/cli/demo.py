@@ -40,6 +40,8 @@ HOURS = {  # how an hour of a stream looks
     "late": ("▒▒", "yellow"),
     "held": ("▒▒", "red"),
     "withdrawn": ("▒▒", "red"),
+    "expired": ("··", "dim"),
+    "erased": ("··", "dim"),
 }
 NO_HOUR = ("░░", "dim")
 

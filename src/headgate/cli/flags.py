@@ -66,7 +66,7 @@ def repair(
         with PartsBar() as bar:
             missing = acts.missing(span[0], span[1], bar.show)
         roots = acts.repair(missing, person(reason)) if missing else []
-        by = _holder(asked, roots)
+        by = holder(asked, roots)
         if roots and by is not None:
             _wait(wait_ms, len(missing), lambda: _left(acts, roots, missing))
         left = acts.still_missing(missing)
@@ -103,10 +103,10 @@ def withdraw(
     if wanted.kind != "hour":
         raise Invalid(f"{hour} is a day; next: name an hour of it, {hour}T00 for one")
     with asking(config) as asked:
-        stream_of(Installation(asked.settings, asked.here), stream)
+        stream = stream_of(Installation(asked.settings, asked.here), stream).name
         acts, by_whom = _acts_of(asked), person(reason)
         found = acts.withdraw(stream, wanted, by_whom)
-        by = _holder(asked, [found.root])
+        by = holder(asked, [found.root])
         if by is not None:
             _wait(wait_ms, 1, lambda: 1 if _is_open(acts, found) else 0)
         is_done, trouble = not acts.is_withdrawing(found), acts.trouble(found)
@@ -164,7 +164,7 @@ def _wait(wait_ms: int, total: int, left: Callable[[], int]) -> None:
             ambient.sleep_ms(LOOK_MS)
 
 
-def _holder(asked: Asking, roots: list[str]) -> str | None:
+def holder(asked: Asking, roots: list[str]) -> str | None:
     """A node that holds one of them, and is alive."""
     wanted = {f"{kind_name(root)}/0" for root in roots}
     fleet = read_status(asked.store, SystemAmbient())

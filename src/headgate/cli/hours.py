@@ -33,7 +33,12 @@ def root_blocks(roots: Sequence[RootStatus], here: Here, at_ms: int) -> list[Blo
     """Of hours over several streams: whom the next one waits for, once it is over."""
     shown: list[Block] = []
     for one in roots:
+        asked = [Text(console.printable(f"  to go    {words}")) for words in one.removals]
+        troubles = [
+            Text(console.printable(f"  trouble  {words}"), "yellow") for words in one.troubles
+        ]
         if len(one.streams) < 2:
+            shown += [Text(), *asked, *troubles] if asked or troubles else []
             continue
         until = shown_moment(one.ready_ms)
         ready = "none is ready" if one.ready_ms is None else f"ready up to {until}"
@@ -53,9 +58,7 @@ def root_blocks(roots: Sequence[RootStatus], here: Here, at_ms: int) -> list[Blo
                 following = command("stream retire", here, awaited.stream, options=RETIRED)
             line = f"  waits for {awaited.stream}: {awaited.words}; next: {following}"
             shown.append(Text(console.printable(line)))
-        shown += [
-            Text(console.printable(f"  trouble  {words}"), "yellow") for words in one.troubles
-        ]
+        shown += [*asked, *troubles]
     return shown
 
 

@@ -34,6 +34,7 @@ from headgate.cli import (
     history,
     init,
     journal,
+    lake,
     locate,
     logs,
     node,
@@ -107,6 +108,7 @@ app.add_typer(gap.app, name="gap", rich_help_panel=CLOSER)
 app.add_typer(journal.app, name="journal", rich_help_panel=CLOSER)
 app.add_typer(deadletter.app, name="deadletter", rich_help_panel=CLOSER)
 app.add_typer(flags.app, name="flags", rich_help_panel=CLOSER)
+app.add_typer(lake.app, name="lake", rich_help_panel=CLOSER)
 app.add_typer(table.app, name="table", rich_help_panel=CLOSER)
 app.add_typer(node.app, name="node", rich_help_panel=CLOSER)
 app.add_typer(task.app, name="task", rich_help_panel=CLOSER)

@@ -152,7 +152,7 @@ def found_settings(config: Path | None) -> Path | None:
 
 def stream_of(asked: Installation, stream: str) -> StreamSettings:
     """Raises Invalid."""
-    found = asked.settings.streams.get(stream)
+    found = asked.settings.every.get(asked.settings.called(stream))
     if found is None:
         near = nearest(stream, asked.settings.streams)
         hint = f"the nearest is {near!r}" if near else "there is none at all"

@@ -33,7 +33,7 @@ def plan(
     """
     asked = installation_of(config)
     if stream is not None:
-        stream_of(asked, stream)  # says what the nearest is
+        stream = stream_of(asked, stream).name  # says what the nearest is
     app = App(settings=asked.settings)
     names = list(asked.settings.streams) if stream is None else [stream]
     if not names and not as_json:

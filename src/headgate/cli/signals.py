@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from headgate.ambient import SystemAmbient
+from headgate.ambient import Ambient, SystemAmbient
 from headgate.app import Joined
 from headgate.app.silence import Listening, Silent
 from headgate.cli import console
@@ -16,13 +16,19 @@ from headgate.node import Ending
 from headgate.status import shown_ms
 
 NAMES_MAX = 4  # of tasks in one sentence
+ECHO_MS = 1_000  # timeout(1) and service managers signal a process, then its group: twice the same
 
 
 class Signals:
-    """The first asks, the second ends: whoever sends two does not want to wait."""
+    """The first asks, the second ends: whoever sends two does not want to wait.
 
-    def __init__(self) -> None:
+    One that comes within a second of the first is its echo, and says nothing new.
+    """
+
+    def __init__(self, ambient: Ambient | None = None) -> None:
         self.is_asked = False
+        self._ambient = ambient or SystemAmbient()
+        self._asked_ms = 0
         self._before: dict[signal.Signals, Callable[..., object] | int | None] = {}
 
     def __enter__(self) -> "Signals":
@@ -37,6 +43,9 @@ class Signals:
     def _hear(self, number: int, _frame: FrameType | None) -> None:
         if not self.is_asked:
             self.is_asked = True
+            self._asked_ms = self._ambient.monotonic_ms()
+            return
+        if self._ambient.monotonic_ms() < self._asked_ms + ECHO_MS:
             return
         # Not through the console: what it was doing when the signal came is not finished.
         words = b"ended at once: its session ends by itself within a term, then others go on\n"

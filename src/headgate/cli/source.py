@@ -33,7 +33,7 @@ def doctor_source(
     Exit code 0: it can be read, maybe with warnings; 1: something is wrong.
     """
     asked = installation_of(config)
-    stream_of(asked, stream)  # says what the nearest is
+    stream = stream_of(asked, stream).name  # says what the nearest is
     found = App(settings=asked.settings).check_source(stream, is_spark_asked=spark)
     if as_json:
         body = {**asdict(found), "is_readable": found.is_readable}

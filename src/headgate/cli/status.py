@@ -1,6 +1,5 @@
 """Status command: fleet and streams at a glance, for people and for programs."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
@@ -24,7 +23,7 @@ from headgate.cli.streams import next_command, shard_blocks, stream_blocks
 from headgate.cli.tables import Block, Rows, drawn, lines_of, show
 from headgate.errors import Corrupt, Invalid, Unavailable
 from headgate.lake import Lake
-from headgate.lake.opening import local_root, open_lake
+from headgate.lake.opening import is_there, open_lake
 from headgate.landing.kind import feed_name
 from headgate.ready.kind import kind_name as root_feed
 from headgate.settings import Settings
@@ -131,6 +130,8 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
     """Raises Unavailable, Invalid: there is no such stream."""
     fleet = read_status(documents, ambient)
     known = {} if here.settings is None else here.settings.streams
+    if only is not None and here.settings is not None:
+        only = here.settings.called(only)
     streams = read_streams(documents, known, fleet, only)
     if only is not None and not streams.streams:
         every = read_streams(documents, known, fleet)
@@ -141,8 +142,8 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
     if settings is None:
         return Found(rested(fleet, streams, lambda: False), streams, only)
     # A lake that is not there yet is not made by a look at it.
-    is_there = os.path.isdir(local_root(settings.lake.root))
-    lake = open_lake(settings.lake, ambient) if is_there else None
+    has_lake = is_there(settings.lake)
+    lake = open_lake(settings.lake, ambient) if has_lake else None
     tables = () if only is not None else read_tables(documents, settings.tables)
     hours = tuple(_hours(documents, settings, streams, fleet.at_ms, lake))
 

@@ -45,7 +45,7 @@ def verify(
     with PartsBar() as progress, closing(Hands()) as hands:
         found = verify_all(
             open_lake(settings.lake, ambient),
-            {name: stream.folder for name, stream in settings.streams.items()},
+            {name: stream.folder for name, stream in settings.every.items()},
             None if is_all else Period.parse(period),
             each=hands.each,
             on_progress=progress.show,
@@ -71,5 +71,7 @@ def _show(found: Verified, period: str) -> None:
         out.print(Text(f"{what}; next: headgate status", "yellow"))
     show_findings(found.findings, found.left_out)
     withdrawn = f", {found.withdrawn:,} withdrawn" if found.withdrawn else ""
-    checked = f"{many(found.periods, 'certificate')}{withdrawn}, {many(found.files, 'file')}"
+    removed = f", {found.removed:,} without their files on purpose" if found.removed else ""
+    checked = f"{many(found.periods, 'certificate')}{withdrawn}{removed}"
+    checked += f", {many(found.files, 'file')}"
     out.print(Text(f"checked  {checked}, {shown_bytes(found.size_bytes)}", "dim"))

@@ -33,9 +33,10 @@ def why(
 ) -> None:
     """Say why an hour is not ready: which source partition is short, by how much, and who holds it.
 
-    Exit code 0: the hour is ready; 1: it is not.
+    Exit code 0: the hour is ready; 1: it is not, or its files are gone on purpose.
     """
     ambient, asked = SystemAmbient(), installation_of(config)
+    stream = asked.settings.called(stream)
     here, wanted = asked.here, hour_of(hour) if hour else None
     with closing(open_store(here.url, here.namespace, ambient=ambient)) as store:
         if stream not in known_streams(store, asked.settings.streams)[0]:
@@ -53,7 +54,9 @@ def _show(found: Why, here: Here) -> None:
     out = console.results()
     subject = found.stream if found.hour is None else f"{found.stream} {found.hour}"
     style = "bold green" if found.state == "ready" else "bold yellow"
-    title = f"{subject} is ready" if found.state == "ready" else f"{subject} is not ready"
+    title = f"{subject} is {'ready' if found.state == 'ready' else 'not ready'}"
+    if found.state in ("expired", "erased"):
+        title = f"{subject} was {found.state}"
     out.print(Text(console.printable(title), style))
     out.print(console.printable(f"  {found.words}"))
     if found.reasons:

@@ -29,6 +29,16 @@ Spans = tuple[tuple[Whole, Whole], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Gapped:
+    """Commits, from `first` up to `next`, with gaps that concern these periods, both included."""
+
+    first: Whole
+    next: Whole
+    since: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
 class Journal:
     """A commit that everybody who holds this shard must finish: where its record is, and what its
     fact will set."""
@@ -51,6 +61,7 @@ class Journal:
     discovered_ms: Whole = 0  # its source partitions are all that there were then, at least
     reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark that moves was
     open_from: str = ""  # periods that sort before it have their certificate
+    gapped: tuple[Gapped, ...] = ()  # itself, if it has gaps
 
     @property
     def rows(self) -> int:
@@ -83,6 +94,8 @@ class Checkpoint:
     discovered_ms: Whole = 0  # by the store's clock: the source was asked after that, and every
     # source partition that it named and that belongs to this shard is in here
     reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark was
+    gapped: tuple[Gapped, ...] = ()  # commits with gaps that concern periods that are open
+    ended: Wish | None = None  # a person let the stream begin anew: nobody takes this over
     format: Literal[1] = 1
 
     @property
@@ -109,6 +122,8 @@ def taken_over(name: str, found: Checkpoint, epoch: int, partitions: Iterable[st
     has no watermark, which holds its hours back. Raises Fenced."""
     if found.epoch > epoch:
         raise Fenced(f"{name}: epoch {epoch} was followed by {found.epoch}; this holder stops")
+    if found.ended is not None:
+        raise Fenced(f"{name}: {found.ended.who} let its stream begin anew; this holder stops")
     new = [one for one in partitions if one not in found.positions]
     return replace(
         found,
@@ -170,6 +185,7 @@ def concluded(name: str, found: Checkpoint, journal: Journal, at_ms: int) -> Che
         discovered_ms=max(found.discovered_ms, journal.discovered_ms),
         reached={**found.reached, **journal.reached},
         counts=added(found.counts, journal.counts),
+        gapped=with_gaps(found.gapped, journal.gapped, journal.open_from),
         committed_ms=max(found.committed_ms, at_ms),
     )
 
@@ -189,6 +205,20 @@ def with_number(
         else:
             found[period] = (*spans, (number, number + 1))
     return found
+
+
+def with_gaps(
+    known: Iterable[Gapped], more: Iterable[Gapped], open_from: str
+) -> tuple[Gapped, ...]:
+    """Commits that follow one another and concern the same periods are one."""
+    found: list[Gapped] = []
+    for one in (one for one in (*known, *more) if one.until >= open_from):
+        last = found[-1] if found else None
+        if last == replace(one, first=one.first if last is None else last.first, next=one.first):
+            found[-1] = replace(one, first=last.first)
+        else:
+            found.append(one)
+    return tuple(found)
 
 
 def since(periods: Mapping[str, Spans], first: str) -> Mapping[str, Spans]:
@@ -278,6 +308,18 @@ class Tenure:
             raise
         self._kept = Kept(self._key, wanted, version)
         return wanted
+
+
+def ended_for_good(name: str, found: Checkpoint, wish: Wish) -> Checkpoint:
+    """Nobody can journal anything from here on: who holds it is refused, and nobody takes it over.
+    Raises Halted: a commit is not finished."""
+    if found.journal is not None:
+        raise Halted(
+            f"{name}: commit {found.journal.number} is journaled and not finished, and nobody "
+            "would finish it; next: headgate run --until idle with the settings as they were, then "
+            "the same command again"
+        )
+    return found if found.ended is not None else replace(found, ended=wish)
 
 
 def add_wish(found: Checkpoint, wish: Wish) -> Checkpoint:

@@ -6,15 +6,19 @@ audit and the rebuilding of a lost store read records; another one under its num
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from headgate.lake import FileFacts
 from headgate.periods import escape_name
 from headgate.store.codec import Whole, parse_text, text_of
 
 COMMITS = "_headgate/commits"
+FILE_NAME: Final = re.compile(
+    r"shard(\d+)-commit(\d{10,})-(\d+)\.(?:parquet|avro|(?:json|txt)(?:\.gz)?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,11 @@ class RecordGap:
     first: str
     next: str
     reason: str
+    since: str = ""  # first and last period to which what is missing may have belonged; "": of its
+    until: str = ""  # commit's files
+
+    def concerns(self, period: str) -> bool:
+        return not self.since or self.since <= period <= self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,12 @@ def record_folder(stream: str, shard: int) -> str:
 
 def record_path(stream: str, shard: int, number: int) -> str:
     return f"{record_folder(stream, shard)}/{number:010}.json"
+
+
+def commit_of(name: str) -> tuple[int, int] | None:
+    """Shard and number that a data file's name says; None: it is not ours."""
+    found = FILE_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def to_bytes(record: Record) -> bytes:

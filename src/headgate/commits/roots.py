@@ -5,6 +5,7 @@
     withdraw: journal ──▶ flags renamed, parents first ──▶ the fact: reopened, next generation
     end: by the settings' last hour, or a person retires the stream ──▶ not expected any more
     merge: a try is counted ──▶ journal, a pointer to the merge record ──▶ files ──▶ the fact
+    remove: a person asks ──▶ journal ──▶ statements ──▶ files go ──▶ marks ──▶ the fact
 
 A stream joins by compare-and-set of this very document before its first hour is fixed: so no hour
 below the frontier ever gets one more stream. The flags of a standing journal count as raised: it
@@ -19,16 +20,19 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headgate.commits.checkpoint import Wish
-from headgate.errors import Corrupt, Invalid
+from headgate.commits.removals import How, Removed, with_removed
+from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import FileFacts
 from headgate.periods import HOUR_MS, FolderTemplate, Period
 from headgate.store import DocumentStore
 from headgate.store.changes import Kept, change, create_if_absent
 from headgate.store.codec import Whole, parse
-from headgate.store.names import key
+from headgate.store.names import key, parts
 from headgate.store.pages import pages
 
 ROOTS = "roots"
+REMOVALS_MAX = 200  # that are asked for and not done
+REMOVED_MAX = 4_000  # spans of one root: each costs some sixty bytes of its document
 NAME_MAX = 200  # letters of a root's name in its key; a longer one is a hash
 
 
@@ -41,6 +45,7 @@ class Seat:
     frontier_ms: Whole | None = None  # hours that end by then have their flags
     last_ms: Whole | None = None  # end of the last hour that is expected; None: no end
     retired: Wish | None = None  # by a person: it ended there for good
+    removed: tuple[Removed, ...] = ()  # hours whose files are gone on purpose, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class FlagMove:
 class RootJournal:
     """What whoever holds this root must finish, in order, and what the fact will set."""
 
-    kind: Literal["raise", "withdraw", "merge"]
+    kind: Literal["raise", "withdraw", "merge", "remove"]
     folder: str  # of staging; "": none
     moves: tuple[FlagMove, ...]  # of a merge: of its record, which names the rest
     frontiers_ms: Mapping[str, Whole] = field(default_factory=dict)  # by stream
@@ -70,6 +75,8 @@ class RootJournal:
     reopens: Mapping[str, Whole] = field(default_factory=dict)  # by place: the next generation
     raises: tuple[str, ...] = ()  # places that are not open any more
     merges: tuple[str, ...] = ()  # streams whose first open hour is merged
+    removes: Mapping[str, How] = field(default_factory=dict)  # by place: its files go
+    without: tuple[str, ...] = ()  # tables that need nothing of those
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,18 @@ class Repair:
     from_ms: Whole  # start of the next hour to look at
     until_ms: Whole
     wish: Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What a person asked for: the files of these hours of a stream are to go."""
+
+    how: How
+    stream: str
+    from_ms: Whole  # start of the next hour that is not done
+    until_ms: Whole
+    wish: Wish
+    without: tuple[str, ...] = ()  # tables that need nothing of it, as that person says
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +122,7 @@ class RootDocument:
     troubles: Mapping[str, str] = field(default_factory=dict)  # by stream, for people
     journal: RootJournal | None = None
     merging: Mapping[str, Merging] = field(default_factory=dict)  # by stream; none: all went well
+    removals: tuple[Removal, ...] = ()  # in the order in which they were asked for
     format: Literal[1] = 1
 
 
@@ -227,6 +247,31 @@ def repaired(found: RootDocument, until_ms: int) -> RootDocument:
     return replace(found, repair=rest if rest.from_ms < rest.until_ms else None)
 
 
+def removal_asked(name: str, found: RootDocument, removal: Removal) -> RootDocument:
+    """Once: who asks for the same again, or for a part of it, finds it there. Raises Halted."""
+    for known in found.removals:
+        is_same = (known.stream, known.how) == (removal.stream, removal.how)
+        is_within = known.from_ms <= removal.from_ms and removal.until_ms <= known.until_ms
+        if is_same and is_within and set(removal.without) <= set(known.without):
+            return found
+    spans = sum(len(seat.removed) for seat in found.streams.values())
+    if len(found.removals) >= REMOVALS_MAX or spans >= REMOVED_MAX:
+        raise Halted(
+            f"{name}: {len(found.removals):,} removals are asked for and not done, and the removed "
+            f"hours are {spans:,} rows without a hole: more do not fit its document; next: wait "
+            "until a node has done them (headgate status), and name whole days"
+        )
+    return replace(found, removals=(*found.removals, removal))
+
+
+def removal_done(found: RootDocument, removal: Removal, until_ms: int) -> RootDocument:
+    """Up to there nothing of it is left to do."""
+    rest = replace(removal, from_ms=max(removal.from_ms, until_ms))
+    after = (rest,) if rest.from_ms < rest.until_ms else ()
+    kept = [(one,) if one != removal else after for one in found.removals]
+    return replace(found, removals=tuple(one for some in kept for one in some))
+
+
 def merge_tried(found: RootDocument, stream: str, period: str) -> RootDocument:
     """One more try begins."""
     before = found.merging.get(stream)
@@ -276,6 +321,11 @@ def concluded(name: str, found: RootDocument, journal: RootJournal) -> RootDocum
         if seat.frontier_ms is not None and frontier_ms < seat.frontier_ms:
             raise Corrupt(f"{name}: the frontier of {stream} would move back")
         streams[stream] = replace(seat, frontier_ms=frontier_ms)
+    for place, how in journal.removes.items():
+        text, stream = parts(place)
+        seat = streams[stream]
+        removed = with_removed(seat.removed, Period.parse(text), how)
+        streams[stream] = replace(seat, removed=removed)
     kept = {one: n for one, n in found.reopened.items() if one not in journal.raises}
     return replace(
         found,

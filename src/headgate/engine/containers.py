@@ -11,7 +11,7 @@ import os
 import struct
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import IO, Any, Final
+from typing import IO, Any, BinaryIO, Final
 
 from headgate.engine.footers import unpacked
 from headgate.errors import Corrupt, Unavailable
@@ -23,9 +23,10 @@ _MAGIC: Final = b"Obj\x01"
 _MARK_BYTES: Final = 16
 
 
-def rows_of(file: str) -> int:
-    """Without reading one. Raises Unavailable, Corrupt (it is no whole Avro file)."""
-    with _opened(file) as content:
+def rows_of(file: str, opened: BinaryIO | None = None) -> int:
+    """Without reading one. Here and below: `opened` is what is read, where that is no file of this
+    machine. Raises Unavailable, Corrupt (it is no whole Avro file)."""
+    with _opened(file, opened) as content:
         _, mark = _head(content)
         return sum(rows for rows, _ in _blocks(content, mark, is_skipped=True))
 
@@ -36,9 +37,9 @@ def schema_of(file: str) -> bytes:
         return bytes(_head(content)[0]["avro.schema"])
 
 
-def values_of(file: str) -> Iterator[dict[str, Any]]:
+def values_of(file: str, opened: BinaryIO | None = None) -> Iterator[dict[str, Any]]:
     """Its rows, a block at a time in memory. Raises Unavailable, Corrupt."""
-    with _opened(file) as content:
+    with _opened(file, opened) as content:
         told, mark = _head(content)
         schema = json.loads(told["avro.schema"])
         names: dict[str, Any] = {}
@@ -51,12 +52,13 @@ def values_of(file: str) -> Iterator[dict[str, Any]]:
 class _opened:  # noqa: N801 - read like open()
     """The file, with what goes wrong in our words."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, opened: BinaryIO | None = None) -> None:
         self._file = file
+        self._opened = opened
 
     def __enter__(self) -> IO[bytes]:
         try:
-            self._content = open(self._file, "rb")
+            self._content = self._opened or open(self._file, "rb")
         except OSError as error:
             raise Unavailable(f"{self._file}: cannot be read ({error})") from error
         return self._content
@@ -77,7 +79,9 @@ def _head(content: IO[bytes]) -> tuple[dict[str, bytes], bytes]:
 
 
 def _blocks(content: IO[bytes], mark: bytes, *, is_skipped: bool) -> Iterator[tuple[int, bytes]]:
-    end = os.fstat(content.fileno()).st_size
+    here = content.tell()
+    end = content.seek(0, os.SEEK_END)
+    content.seek(here)
     while content.tell() < end:
         rows, size_bytes = _long(content), _long(content)
         if rows < 0 or not 0 <= size_bytes <= end - content.tell() - _MARK_BYTES:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,20 +13,21 @@ from headgate.errors import Corrupt, Unavailable
 BATCH_ROWS = 1_000
 
 
-def rows_of(file: str) -> int:
-    """How many rows it has, without reading one. Raises Unavailable, Corrupt (no Parquet file)."""
+def rows_of(file: str, opened: BinaryIO | None = None) -> int:
+    """How many rows it has, without reading one. Here and below: `opened` is what is read, where
+    that is no file of this machine. Raises Unavailable, Corrupt (no Parquet file)."""
     try:
-        return int(pq.read_metadata(file).num_rows)
+        return int(pq.read_metadata(opened or file).num_rows)
     except OSError as error:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
     except pa.ArrowException as error:
         raise Corrupt(f"{file}: not a whole Parquet file ({error})") from error
 
 
-def codec_in(file: str) -> str:
+def codec_in(file: str, opened: BinaryIO | None = None) -> str:
     """How its values are packed; "": it has none. Raises Unavailable, Corrupt."""
     try:
-        facts = pq.read_metadata(file)
+        facts = pq.read_metadata(opened or file)
     except OSError as error:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
     except pa.ArrowException as error:
@@ -71,11 +72,13 @@ def columns_of(file: str) -> tuple[str, ...]:
     return tuple(f"{field.name} {field.type}" for field in schema)
 
 
-def values_of(file: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+def values_of(
+    file: str, columns: Sequence[str] | None = None, opened: BinaryIO | None = None
+) -> Iterator[dict[str, Any]]:
     """Its rows, a few at a time in memory. Raises Unavailable, Corrupt."""
     try:
-        with pq.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(BATCH_ROWS, columns=columns):
+        with pq.ParquetFile(opened or file) as found:
+            for batch in found.iter_batches(BATCH_ROWS, columns=columns):
                 yield from batch.to_pylist()
     except OSError as error:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
@@ -95,17 +98,19 @@ def texts_of(file: str, column: str) -> Iterator[str]:
         raise Corrupt(f"{file}: not a whole Parquet file ({error})") from error
 
 
-def places_of(file: str, struct: str, wanted: Mapping[str, str | int]) -> tuple[int, int | None]:
+def places_of(
+    file: str, struct: str, wanted: Mapping[str, str | int], opened: BinaryIO | None = None
+) -> tuple[int, int | None]:
     """How many rows have these values in a struct column, and where the first of them is. Row
     groups whose smallest and largest say that they have none are not read, nor are other columns.
     Raises Unavailable, Corrupt."""
     count, first, before = 0, None, 0
     try:
-        with pq.ParquetFile(file) as opened:
-            for group in range(opened.num_row_groups):
-                facts = opened.metadata.row_group(group)
+        with pq.ParquetFile(opened or file) as found:
+            for group in range(found.num_row_groups):
+                facts = found.metadata.row_group(group)
                 if _may_have(facts, struct, wanted):
-                    table = opened.read_row_group(group, [f"{struct}.{name}" for name in wanted])
+                    table = found.read_row_group(group, [f"{struct}.{name}" for name in wanted])
                     column = table.column(struct).combine_chunks()
                     is_it = None
                     for name, value in wanted.items():

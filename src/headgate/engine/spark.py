@@ -8,11 +8,9 @@ per record, and nothing that Spark Connect does not have.
 
 import logging
 import math
-import os
-import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
 from shlex import quote
@@ -36,15 +34,13 @@ from headgate.engine import (
     StagedFile,
     Tally,
     codecs,
-    containers,
     verdict,
 )
 from headgate.engine import rows as staged_rows
-from headgate.engine.addresses import path_of, to_read, to_write
+from headgate.engine.addresses import path_below, read_below, write_below
 from headgate.engine.avro import Decoder, decoders_of
 from headgate.engine.causes import has_no_room, is_about_settings, short_cause
 from headgate.engine.failure import JobFailed
-from headgate.engine.footers import rows_of
 from headgate.engine.gateway.spark import (
     TARGET_BYTES,
     bury,
@@ -56,6 +52,7 @@ from headgate.engine.gateway.spark import (
     talk_of,
 )
 from headgate.engine.quick.spark import is_installed
+from headgate.engine.shelf import LOCAL, LocalShelf, Shelf, rows_in
 from headgate.engine.sql import name, text
 from headgate.engine.weights import Weights
 from headgate.errors import HeadgateError, Invalid, Unavailable
@@ -88,14 +85,13 @@ class SparkEngine:
         lake_url: str,
         readers: Mapping[str, Reader],
         schemas: Schemas | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
-        """The secrets in `settings.conf` are resolved; without `schemas` no Avro is read. Raises
-        Invalid."""
+        """The secrets in `settings.conf` are resolved; without `schemas` no Avro is read. `shelf`:
+        of a lake that is elsewhere than on a disk of this machine. Raises Invalid."""
         check(settings)
-        if not lake_url.startswith("file:///"):
-            raise Invalid(f"{lake_url}: the engine stages on local disks only")
         self._settings = settings
-        self._root = lake_url.removeprefix("file://")
+        self._shelf = shelf or LocalShelf(lake_url)
         self._readers = readers
         self._schemas = schemas
         self._alone = threading.Lock()
@@ -118,9 +114,7 @@ class SparkEngine:
             self._explained(job, session),
             described(session, self._settings, f"headgate: land {shape.stream}"),
         ):
-            staged = self._written(session, job, reader, size_bytes)
-            self._learn(shape, staged)
-            return _parted(job, staged, self._root)
+            return self._written(session, job, reader, size_bytes)
 
     def _written(self, session: SparkSession, job: Job, reader: Reader, size_bytes: int) -> Staged:
         """Once; of Avro once more, if that showed a schema that is new to us."""
@@ -130,12 +124,13 @@ class SparkEngine:
             decoders = self._decoders(job.shape, frame, asked)
             judged = _judged(job.shape, frame, self._has_quick, decoders)
             rows = _laid_out(job, judged, size_bytes, self._cores(session))
-            folder = f"{self._root}/{job.folder}"
-            _write(job, rows, folder, self._weights.records_max(job))
-            staged = _counted(session, job, rows.schema, self._root, self._has_quick)
+            _write(job, rows, self._shelf.url, self._weights.records_max(job))
+            sizes_bytes = self._shelf.files(job.folder)
+            staged = _counted(session, job, rows.schema, self._shelf, sizes_bytes, self._has_quick)
             if not self._is_more_known(session, job, rows.schema, staged, asked):
-                return staged
-            _remove(folder)
+                self._learn(job.shape, staged, sizes_bytes)
+                return _parted(job, staged, self._shelf)
+            self._shelf.remove(job.folder)  # nobody was told of it
 
     def _decoders(self, shape: Shape, frame: DataFrame, asked: set[int]) -> tuple[Decoder, ...]:
         """With the schemas that are known; of the first records they are asked for."""
@@ -160,7 +155,7 @@ class SparkEngine:
         coding = job.shape.avro
         if coding is None or not coding.is_by_id or all(one.kind != "dead" for one in staged.files):
             return False
-        rows = _staged_rows(session, job, schema, self._root)
+        rows = _staged_rows(session, job, schema, self._shelf.url)
         is_unknown = fn.expr(f"{staged_rows.HEADGATE}.reason = {text(verdict.UNKNOWN_SCHEMA)}")
         ids = rows.where(is_unknown).select(f"{staged_rows.HEADGATE}.schema_id").distinct()
         found = {row[0] for row in ids.limit(IDS_MAX + len(asked) + 1).collect()} - asked
@@ -180,11 +175,10 @@ class SparkEngine:
             raise Invalid(f"stream {shape.stream}: nobody here knows schemas of Avro")
         return self._schemas
 
-    def _learn(self, shape: Shape, staged: Staged) -> None:
+    def _learn(self, shape: Shape, staged: Staged, sizes_bytes: Mapping[str, int]) -> None:
         landed = [file for file in staged.files if file.kind in ("data", "late")]
-        with suppress(OSError):  # swept meanwhile, which others will notice
-            sizes_bytes = [os.path.getsize(f"{self._root}/{file.path}") for file in landed]
-            self._weights.learn(shape, sizes_bytes, sum(file.rows for file in landed))
+        rows = sum(file.rows for file in landed)
+        self._weights.learn(shape, [sizes_bytes[file.path] for file in landed], rows)
 
     def close(self) -> None:
         with self._alone:
@@ -232,7 +226,8 @@ class SparkEngine:
                 ) from error
             if has_no_room(talk):
                 raise Unavailable(
-                    f"{what}: {cause}, nothing was landed; next: df -h {quote(self._root)}"
+                    f"{what}: {cause}, nothing was landed; next: "
+                    f"df -h {quote(self._shelf.url.removeprefix(LOCAL))}"
                 ) from error
             if is_about_settings(talk, is_analysis=isinstance(error, AnalysisException)):
                 how = job.shape.event_time
@@ -296,11 +291,10 @@ def _made_of_rows(job: Job) -> tuple[str, ...]:
     return _FOLDERS[1:] if len(job.inputs) == 1 else _FOLDERS
 
 
-def _write(job: Job, rows: DataFrame, folder: str, records_max: int) -> None:
+def _write(job: Job, rows: DataFrame, root: str, records_max: int) -> None:
     """`records_max`: of one file; 0: however many."""
-    if len(job.inputs) == 1:
-        folder = f"{folder}/shard={job.inputs[0].label}"
-    url = to_write(folder)
+    only = f"/shard={job.inputs[0].label}" if len(job.inputs) == 1 else ""
+    url = write_below(root, f"{job.folder}{only}")
     shape = job.shape
     writer = rows.write.mode("error").partitionBy(*_made_of_rows(job))
     writer = writer.option("maxRecordsPerFile", str(records_max))
@@ -318,16 +312,20 @@ def _write(job: Job, rows: DataFrame, folder: str, records_max: int) -> None:
 
 
 def _counted(
-    session: SparkSession, job: Job, schema: StructType, root: str, has_quick: bool
+    session: SparkSession,
+    job: Job,
+    schema: StructType,
+    shelf: Shelf,
+    files: Collection[str],
+    has_quick: bool,
 ) -> Staged:
     """What is there now, from the files themselves."""
-    files = _listed(f"{root}/{job.folder}")
     if not files:
         return Staged((), ())
-    tallies, rows_by_file = _tallied(session, job, schema, root, files, has_quick)
-    told_by = {"parquet": rows_of, "avro": containers.rows_of}.get(job.shape.land_as)
+    tallies, rows_by_file = _tallied(session, job, schema, shelf.url, [*files], has_quick)
+    is_told = job.shape.land_as in ("parquet", "avro")
     staged = tuple(
-        _staged(file, root, rows_by_file.get(file, 0) if told_by is None else told_by(file))
+        _staged(file, rows_in(shelf, file) if is_told else rows_by_file.get(file, 0))
         for file in files
     )
     if sum(file.rows for file in staged) != sum(tally.rows for tally in tallies):
@@ -338,24 +336,12 @@ def _counted(
     return Staged(staged, tallies)
 
 
-def _remove(folder: str) -> None:
-    """What was written for nothing; nobody was told of it. Raises JobFailed."""
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise JobFailed(f"{folder}: what was staged cannot be removed: {error}") from error
-
-
-def _parted(job: Job, staged: Staged, root: str) -> Staged:
+def _parted(job: Job, staged: Staged, shelf: Shelf) -> Staged:
     """What was written together, each shard's in its own folder if it has one. Raises JobFailed."""
     homes = {one.label: one.folder for one in job.inputs if one.folder}
     for label in {file.label for file in staged.files}.intersection(homes):
-        home = f"{root}/{homes[label]}"
-        try:
-            os.makedirs(os.path.dirname(home), exist_ok=True)
-            os.rename(f"{root}/{job.folder}/shard={label}", home)
-        except OSError as error:  # swept, by who holds the first of these shards by now
-            raise JobFailed(f"{home}: what was staged did not get there: {error}") from error
+        # Not there any more: swept, by who holds the first of these shards by now.
+        shelf.move(f"{job.folder}/shard={label}", homes[label])
     files = tuple(
         replace(file, path=f"{homes[file.label]}{file.path.removeprefix(_together(job, file))}")
         if file.label in homes
@@ -401,7 +387,7 @@ def _tallied(
     tallies, by_file = dict[tuple[str, str, str, int], Tally](), dict[str, int]()
     for row in counted.collect():
         kind = _KINDS[row["kind"]]
-        file = path_of(row["path"])
+        file = path_below(root, row["path"])
         by_file[file] = by_file.get(file, 0) + row["rows"]
         has_time = kind in ("data", "late")
         one = Tally(
@@ -422,7 +408,7 @@ def _tallied(
 
 def _staged_rows(session: SparkSession, job: Job, schema: StructType, root: str) -> DataFrame:
     """What was written, read again."""
-    folder = to_read(f"{root}/{job.folder}")
+    folder = read_below(root, job.folder)
     plain = [field for field in schema if field.name not in _FOLDERS]
     typed = StructType([*plain, *(StructField(folder, StringType()) for folder in _FOLDERS)])
     reader = session.read.schema(typed)
@@ -480,11 +466,10 @@ def _joined(one: Tally, other: Tally) -> Tally:
     )
 
 
-def _staged(file: str, root: str, rows: int) -> StagedFile:
-    place = _place(file)
+def _staged(path: str, rows: int) -> StagedFile:
+    place = _place(path)
     hour = place["headgate_hour"]
     hour_ms = None if hour == verdict.NO_HOUR else int(hour) * HOUR_MS
-    path = os.path.relpath(file, root)
     return StagedFile(path, place["shard"], _KINDS[place["headgate_kind"]], hour_ms, rows)
 
 
@@ -492,21 +477,6 @@ def _place(file: str) -> dict[str, str]:
     """What the folders of a staged file say."""
     told = (folder.split("=", 1) for folder in file.split("/")[-4:-1])
     return {name: unquote(value) for name, value in told}
-
-
-def _listed(folder: str) -> list[str]:
-    """The data files that Spark wrote; what a task left behind that came to nothing is none."""
-    found = [
-        os.path.join(place, file)
-        for place, _, files in os.walk(folder)
-        for file in files
-        if not any(name.startswith(("_", ".")) for name in _names(folder, place, file))
-    ]
-    return sorted(found)
-
-
-def _names(folder: str, place: str, file: str) -> list[str]:
-    return [*os.path.relpath(place, folder).split(os.sep), file] if place != folder else [file]
 
 
 def _columns_of(frame: DataFrame) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ what is made from data or names cannot leave the root. Every backend passes the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol
 
 READ_BYTES_MAX = 256_000_000
 """Of one small file (a commit record, a page of the ledger) that is read whole."""
@@ -20,12 +20,31 @@ LIST_MAX = 10_000
 """Entries of one page of a listing."""
 
 
+REQUESTS_MAX = 32
+"""At once, of one node to an object store."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSettings:
+    """How the bucket of an object store is reached. A secret is a reference, or looked up where
+    everybody looks."""
+
+    endpoint: str = ""  # "": Amazon's own
+    region: str = ""  # "": by the surroundings, else us-east-1
+    is_path_style: bool = True  # the bucket stands in the path, not in the name of the host
+    access_key: str = ""  # "": by the surroundings, as is the next one
+    secret_key: str = ""
+    session_token: str = ""
+    requests_max: int = REQUESTS_MAX
+
+
 @dataclass(frozen=True, slots=True)
 class LakeSettings:
     root: str  # a path or a URL
     file_mode: int | None = None  # as in chmod; None: as the system does
     folder_mode: int | None = None
     group: str = ""  # "": as the system does
+    bucket: BucketSettings = field(default_factory=BucketSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +52,7 @@ class FileFacts:
     """What a file is, wherever it lies."""
 
     size_bytes: int
-    checksum: str  # with its algorithm: `sha256:…`
+    checksum: str  # with its algorithm: `sha256:…`; each lake has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +108,9 @@ class Lake(Protocol):
         does. True of one: both names were looked at afterwards, the staged one first; nothing is
         there, and this very file is at the other. False says nothing.
 
+    L12 open() gives the bytes of one file, any part of them, also if it is replaced meanwhile or
+        then fails.
+
     All methods may be called from several threads.
     """
 
@@ -121,6 +143,10 @@ class Lake(Protocol):
 
     def read(self, path: str, size_bytes_max: int = READ_BYTES_MAX) -> bytes | None:
         """None: there is nothing. Raises Unavailable, Invalid (larger than that)."""
+
+    def open(self, path: str) -> BinaryIO:
+        """For any part of a file of any size, in any order; close it. Raises Unavailable (also:
+        there is nothing), and OSError while it is read."""
 
     def list(self, folder: str, *, after: str = "", limit: int = LIST_MAX) -> Listing:
         """What is in this folder, from behind the name `after`; nothing if there is no folder."""

@@ -5,7 +5,7 @@ staged.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from headgate.lake import LIST_MAX, READ_BYTES_MAX, FileFacts, Lake, Listing, Move
 
@@ -53,6 +53,10 @@ class GuardedLake:
     def read(self, path: str, size_bytes_max: int = READ_BYTES_MAX) -> bytes | None:
         self._permit.check()
         return self._behind.read(path, size_bytes_max)
+
+    def open(self, path: str) -> BinaryIO:
+        self._permit.check()
+        return self._behind.open(path)
 
     def list(self, folder: str, *, after: str = "", limit: int = LIST_MAX) -> Listing:
         self._permit.check()

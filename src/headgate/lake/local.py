@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from shlex import quote
-from typing import Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from headgate.ambient import Ambient
 from headgate.errors import Conflict, Invalid, OutcomeUnknown
@@ -249,6 +249,18 @@ class LocalLake:
                 f"next: see what it is: ls -l {quote(place)}"
             )
         return content
+
+    def open(self, path: str) -> BinaryIO:
+        place = self._place(path)
+        with explained(place):
+            try:
+                handle = self._folders.open(path, _READ)
+            except _ABSENT:
+                raise missing(place) from None
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                os.close(handle)
+                raise no_file(place)
+            return open(handle, "rb")
 
     def list(self, folder: str, *, after: str = "", limit: int = LIST_MAX) -> Listing:
         place = self._folders.place(check_folder(folder))

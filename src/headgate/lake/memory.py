@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
+from io import BytesIO
+from typing import BinaryIO
 
 from headgate.errors import Conflict, Corrupt, Invalid, Unavailable
 from headgate.lake import LIST_MAX, READ_BYTES_MAX, Entry, FileFacts, LakeSettings, Listing, Move
@@ -152,6 +154,11 @@ class MemoryLake:
         if len(stored.content) > size_bytes_max:
             raise Invalid(f"{path}: has more than {size_bytes_max:,} bytes")
         return stored.content
+
+    def open(self, path: str) -> BinaryIO:
+        check_file(path)
+        with self._alone:
+            return BytesIO(self._at(path).content)
 
     def list(self, folder: str, *, after: str = "", limit: int = LIST_MAX) -> Listing:
         prefix = f"{check_folder(folder)}/" if folder else ""

@@ -17,8 +17,12 @@ _PATTERN_CHARACTERS = frozenset("*?[]{}\\")  # Spark takes a path with these for
 
 
 def open_lake(settings: LakeSettings, ambient: Ambient, each: Each = in_turn) -> Lake:
-    """The root is made if it is missing. `each` does many things at once, where somebody has
-    threads for it. Raises Invalid, Unavailable."""
+    """The root is made if it is missing, where it is a folder. `each` does many things at once,
+    where somebody has threads for it. Raises Invalid, Unavailable."""
+    if scheme_of(settings.root) == "hdfs":
+        return _hdfs_lake(settings, ambient)
+    if scheme_of(settings.root) == "s3":
+        return _s3_lake(settings, ambient, each)
     root = local_root(settings.root)
     if os.path.lexists(root) and not os.path.isdir(root):
         raise Invalid(
@@ -32,13 +36,54 @@ def open_lake(settings: LakeSettings, ambient: Ambient, each: Each = in_turn) ->
     return LocalLake(changed, ambient, each)
 
 
+def _hdfs_lake(settings: LakeSettings, ambient: Ambient) -> Lake:
+    """Raises Invalid, Unavailable."""
+    try:
+        from headgate.lake.hdfs import HdfsLake
+    except ImportError as error:
+        raise Invalid(
+            f"lake {settings.root!r}: the client for HDFS is not installed here ({error}); next: "
+            "pip install 'headgate[hdfs]'"
+        ) from error
+    return HdfsLake(settings, ambient)
+
+
+def _s3_lake(settings: LakeSettings, ambient: Ambient, each: Each) -> Lake:
+    """Raises Invalid."""
+    try:
+        from headgate.lake.s3 import S3Lake
+    except ImportError as error:
+        raise Invalid(
+            f"lake {settings.root!r}: the client for S3 is not installed here ({error}); next: "
+            "pip install 'headgate[s3]'"
+        ) from error
+    return S3Lake(settings, ambient, each)
+
+
+def scheme_of(root: str) -> str:
+    """`file`, or what the URL begins with."""
+    matched = _URL.fullmatch(root)
+    return matched[1].lower() if matched else "file"
+
+
+def is_there(settings: LakeSettings) -> bool:
+    """Whether a look at it makes nothing: a local lake may not be there yet. Raises Invalid."""
+    return scheme_of(settings.root) != "file" or os.path.isdir(local_root(settings.root))
+
+
+def place_of(lake: Lake) -> str:
+    """Where a person, and Spark, finds it: a path on this machine, or a URL."""
+    return lake.url.removeprefix("file://")
+
+
 def local_root(root: str) -> str:
     """The absolute path that these settings name. Raises Invalid."""
     matched = _URL.fullmatch(root)
     scheme, path = matched.groups() if matched else ("file", root)
     if scheme.lower() != "file":
         raise Invalid(
-            f"lake {root!r}: there is no lake on {scheme}: yet; next: give a path, or a file: URL"
+            f"lake {root!r}: is on {scheme}:, and a folder of this machine is needed here; next: "
+            "give a path, or a file: URL"
         )
     if matched and path.startswith("//"):
         if not path.startswith("///"):

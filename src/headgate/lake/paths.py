@@ -15,6 +15,7 @@ PATH_BYTES_MAX: Final = 1_024  # where object stores end
 
 OURS: Final = "_headgate"
 STAGING: Final = f"{OURS}/staging"
+LATE: Final = "_late"  # above the folders of hours: records that came late
 REMOVING: Final = f"{STAGING}/_removing"  # no stream has such a folder: names are escaped
 """Where a file lies between losing its name and being gone. Its name there says what was to be
 removed: what lies there and is just that is nobody's."""
@@ -97,14 +98,17 @@ def name_of(path: str) -> str:
 
 
 def removing_path(new_id: str, facts: FileFacts) -> str:
-    """Where exactly this file lies while it is being removed."""
-    return f"{REMOVING}/{new_id}.{facts.size_bytes}.{facts.checksum}"
+    """Where exactly this file lies while it is being removed. HDFS has no colon in a name."""
+    return f"{REMOVING}/{new_id}.{facts.size_bytes}.{facts.checksum.replace(':', '=', 1)}"
 
 
 def removed_facts(path: str) -> FileFacts | None:
     """What was to be removed there; None: nobody said so."""
     found = _REMOVED.fullmatch(path)
-    return None if found is None else FileFacts(int(found[1]), found[2])
+    if found is None:
+        return None
+    checksum = found[2] if ":" in found[2] else found[2].replace("=", ":", 1)
+    return FileFacts(int(found[1]), checksum)
 
 
 def _refusal(path: str, reason: str) -> Invalid:

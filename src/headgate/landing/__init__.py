@@ -58,6 +58,16 @@ class StreamSettings:
     # it lands as it came
 
     @property
+    def life(self) -> int:
+        """From 1 on; more: a person let it begin anew."""
+        return self.folder.life
+
+    @property
+    def word(self) -> str:
+        """Its name in the settings and in folders, whichever life it is in."""
+        return self.folder.word_of(self.name)
+
+    @property
     def end_ms(self) -> int | None:
         """Of its last hour; None: it has none."""
         return None if self.last_hour_ms is None else self.last_hour_ms + HOUR_MS

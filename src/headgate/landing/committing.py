@@ -7,10 +7,10 @@ fact needs.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.commits import Announced, StepKind
-from headgate.commits.checkpoint import ROWS, Journal
+from headgate.commits.checkpoint import ROWS, Gapped, Journal
 from headgate.commits.record import (
     Mark,
     OwnStep,
@@ -27,7 +27,7 @@ from headgate.lake import FileFacts
 from headgate.landing import StreamSettings
 from headgate.landing.names import Named
 from headgate.periods import Period
-from headgate.sources import Plan
+from headgate.sources import Gap, Plan
 
 RECORD_NAME = "record.json"
 
@@ -53,6 +53,11 @@ class Prepared:
     record: Record
     raw: bytes
     journal: Journal
+
+    def staged_as(self, facts: FileFacts) -> "Prepared":
+        """With what the lake says of the record: each lake has its own kind of checksum."""
+        named = replace(self.journal, size_bytes=facts.size_bytes, checksum=facts.checksum)
+        return replace(self, journal=named)
 
 
 def prepare(
@@ -85,7 +90,7 @@ def prepare(
         {one: RecordRange(span.first, span.next) for one, span in plan.ranges.items()},
         dict(counts),
         _record_files(files),
-        tuple(RecordGap(gap.partition, gap.first, gap.next, gap.reason) for gap in plan.gaps),
+        tuple(_gap(gap, occasion, marks) for gap in plan.gaps),
         dict(marks),
         tuple(_own_steps(settings, occasion, [one for one, _ in files], kinds)),
         (min(earliest + latest), max(latest)) if latest else None,
@@ -112,8 +117,26 @@ def prepare(
         occasion.discovered_ms,
         {one: mark.by for one, mark in marks.items() if mark.by != "kept"},
         "" if occasion.closed_ms is None else str(Period(occasion.closed_ms, "hour")),
+        _gapped(record),
     )
     return Prepared(record, raw, journal)
+
+
+def _gap(gap: Gap, occasion: Occasion, marks: Mapping[str, Mark]) -> RecordGap:
+    """What is missing was later than its source partition's watermark, and is older than now."""
+    mark = marks.get(gap.partition)
+    earliest_ms = occasion.closed_ms if mark is None or mark.before_ms is None else mark.before_ms
+    since_ms = occasion.made_ms if earliest_ms is None else min(earliest_ms, occasion.made_ms)
+    since, until = Period.hour_of(since_ms), Period.hour_of(occasion.made_ms)
+    return RecordGap(gap.partition, gap.first, gap.next, gap.reason, str(since), str(until))
+
+
+def _gapped(record: Record) -> tuple[Gapped, ...]:
+    if not record.gaps:
+        return ()
+    since = min(gap.since for gap in record.gaps)
+    until = max(gap.until for gap in record.gaps)
+    return (Gapped(record.number, record.number + 1, since, until),)
 
 
 def _record_files(files: Sequence[tuple[Named, FileFacts]]) -> tuple[RecordFile, ...]:

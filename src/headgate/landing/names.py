@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from headgate.commits.record import commit_of as commit_of  # names of files belong together
 from headgate.engine import Kind, StagedFile
 from headgate.engine.codecs import suffix_of
+from headgate.lake.paths import LATE as LATE
 from headgate.lake.paths import STAGING
 from headgate.landing import LateRecords, StreamSettings
 from headgate.periods import Period, escape_name
 
-LATE = "_late"
 DEAD = "_dead"
 REDRIVE = "_redrive"  # dead letters that wait to be driven in again
 REDRIVEN = "_redriven"
 LATE_LETTERS = "late"  # among the dead letters: good records that came too late
-FILE_NAME = re.compile(r"shard(\d+)-commit(\d{10,})-(\d+)\.(?:parquet|avro|(?:json|txt)(?:\.gz)?)")
 ATTEMPT = re.compile(r"([0-9a-f]{32})((?:\.\d+-\d+)+)")
 
 
@@ -90,12 +90,6 @@ def late_folder(stream: str, hour: str, date: Period, policy: LateRecords) -> st
 def file_stem(shard: int, number: int) -> str:
     """What the names of all files of a commit begin with."""
     return f"shard{shard}-commit{number:010}"
-
-
-def commit_of(name: str) -> tuple[int, int] | None:
-    """Shard and number that a data file's name says; None: it is not ours."""
-    found = FILE_NAME.fullmatch(name)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def label_of(shard: int, epoch: int) -> str:

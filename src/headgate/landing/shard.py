@@ -470,7 +470,8 @@ class ShardWork:
             self._tools.kinds,
         )
         self._check_before_intent(number, len(prepared.raw), len(files))
-        self._lake.stage(prepared.journal.record, prepared.raw)
+        sealed = self._lake.stage(prepared.journal.record, prepared.raw)
+        prepared = prepared.staged_as(sealed)
         round_.is_intended = True
         self._tenure.intend(round_.base, prepared.journal)
         return prepared

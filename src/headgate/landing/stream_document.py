@@ -6,6 +6,7 @@ root's flags already are.
 """
 
 import hashlib
+from shlex import quote
 
 from headgate.commits.roots import RootDocument, check_end, join_root, root_key, root_name
 from headgate.commits.streams import StreamDocument, stream_key, with_first_hour
@@ -21,15 +22,17 @@ def shard_of(partition: str, shards: int) -> int:
 
 
 def open_stream(store: DocumentStore, settings: StreamSettings) -> StreamDocument:
-    """Raises Invalid if the settings contradict what is fixed, Unavailable, OutcomeUnknown,
-    Corrupt."""
+    """Raises Invalid if the settings contradict what is fixed, Unavailable (also: a person has not
+    let it begin anew yet), OutcomeUnknown, Corrupt."""
     name = stream_key(settings.name)
     found = read(store, name, StreamDocument)
     if found is None:
-        floor_ms = join_root(store, root_name(settings.folder), settings.name)
-        new = StreamDocument(settings.shards, floor_ms=floor_ms)
-        first_ms = settings.first_hour_ms
-        create_if_absent(store, name, new if first_ms is None else with_first_hour(new, first_ms))
+        if settings.life > 1:
+            raise Unavailable(  # until a person says so: then it goes on by itself
+                f"stream {settings.word} has {settings.life - 1} former folders in the settings, "
+                f"and nobody let it begin anew so often; nothing is read; next: {anew(settings)}"
+            )
+        begin_stream(store, settings)
         found = read(store, name, StreamDocument)
     if found is None:
         raise Unavailable(f"{name}: was deleted just now; it is made again at the next try")
@@ -44,6 +47,24 @@ def open_stream(store: DocumentStore, settings: StreamSettings) -> StreamDocumen
             f"next: write shards: {found.value.shards}, or give the stream another name"
         )
     return found.value
+
+
+def begin_stream(store: DocumentStore, settings: StreamSettings) -> None:
+    """Its seat, then its document; again is harmless. Raises Unavailable, OutcomeUnknown."""
+    floor_ms = join_root(store, root_name(settings.folder), settings.name)
+    new = StreamDocument(settings.shards, floor_ms=floor_ms)
+    first_ms = settings.first_hour_ms
+    create_if_absent(
+        store,
+        stream_key(settings.name),
+        new if first_ms is None else with_first_hour(new, first_ms),
+    )
+
+
+def anew(settings: StreamSettings) -> str:
+    """The command by which a person lets it begin anew."""
+    into = quote(settings.folder.text)
+    return f'headgate stream reset {quote(settings.word)} --into {into} --reason "…"'
 
 
 def check_seat(store: DocumentStore, settings: StreamSettings) -> None:

@@ -35,6 +35,7 @@ class Gathered:
     evidence: Evidence
     commits: Mapping[str, Spans]
     records: Mapping[int, list[Record]]
+    gapped: Sequence[Record] = ()  # commits without files in the hour, with gaps that concern it
     merge: MergeRecord | None = None  # None: its files are as they landed
 
     @property
@@ -61,11 +62,17 @@ def gather(
         int(shard): list(_records(lake, stream, int(shard), spans))
         for shard, spans in commits.items()
     }
+    gapped = [
+        record
+        for shard, checkpoint in enumerate(evidence.checkpoints)
+        if checkpoint is not None
+        for record in _records(lake, stream, shard, _gapped_in(checkpoint, str(hour)))
+    ]
     # Whatever the settings say by now: it may have been merged before they were changed.
     merge = read_merge(lake, stream, str(hour), generation)
     if merge is not None:
         _check_published(lake, merge)
-    return Gathered(hour, evidence, commits, records, merge)
+    return Gathered(hour, evidence, commits, records, gapped, merge)
 
 
 def certificate_of(stream: str, found: Gathered, closed_ms: int, node: str) -> Certificate:
@@ -87,8 +94,9 @@ def certificate_of(stream: str, found: Gathered, closed_ms: int, node: str) -> C
             partitions,
             tuple(
                 CertifiedGap(gap.partition, gap.first, gap.next, gap.reason)
-                for record in every
+                for record in (*every, *found.gapped)
                 for gap in record.gaps
+                if gap.concerns(str(hour))
             ),
             {
                 "landed": sum(file.rows for file in files),
@@ -174,6 +182,19 @@ def _records(lake: Lake, stream: str, shard: int, spans: Spans) -> Iterator[Reco
                     "headgate audit"
                 )
             yield record
+
+
+def _gapped_in(checkpoint: Checkpoint, hour: str) -> Spans:
+    """Of commits that are not named for their files."""
+    named = {n for first, end in checkpoint.periods.get(hour, ()) for n in range(first, end)}
+    numbers = [
+        number
+        for one in checkpoint.gapped
+        if one.since <= hour <= one.until
+        for number in range(one.first, one.next)
+        if number not in named
+    ]
+    return tuple((number, number + 1) for number in numbers)
 
 
 def _partitions(

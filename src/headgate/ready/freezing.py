@@ -17,9 +17,8 @@ from headgate.commits.certificate import (
     to_bytes,
     withdrawn_path,
 )
-from headgate.commits.record import facts_of
 from headgate.commits.roots import FlagMove, RootDocument, RootJournal, place_of, root_name
-from headgate.errors import Corrupt
+from headgate.errors import Corrupt, Unavailable
 from headgate.lake import Lake
 from headgate.lake.local import Each, in_turn
 from headgate.lake.paths import STAGING, join
@@ -134,16 +133,19 @@ def withdrawal(
         flag = parent_flag_path(folder, period)
         if flag is not None:
             above = required_parent(lake, root_name(folder), period)
-            moves += _away(above, (flag,))
+            moves += _away(lake, above, (flag,))
             reopens[place_of(period)] = above.certificate.generation + 1
     own = required(lake, hour, stream)
-    moves += _away(own, tuple(reversed(flag_paths(folder, hour, stream))))
+    moves += _away(lake, own, tuple(reversed(flag_paths(folder, hour, stream))))
     reopens[place_of(hour, stream)] = own.certificate.generation + 1
     return RootJournal("withdraw", "", tuple(moves), reopens=reopens)
 
 
-def _away(filed: Filed, paths: Sequence[str]) -> Iterator[FlagMove]:
-    facts, generation = facts_of(filed.raw), filed.certificate.generation
+def _away(lake: Lake, filed: Filed, paths: Sequence[str]) -> Iterator[FlagMove]:
+    """A flag is the copy of a filed certificate. Raises Unavailable, Corrupt."""
+    facts, generation = lake.facts(filed.path), filed.certificate.generation
+    if facts is None:
+        raise Unavailable(f"{filed.path}: was taken away while it was read; next: try again")
     for path in paths:
         away = withdrawn_path(path, generation)
         yield FlagMove(path, away, facts.size_bytes, facts.checksum)

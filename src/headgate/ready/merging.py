@@ -24,7 +24,6 @@ from headgate.commits.merges import (
     output_name,
     to_bytes,
 )
-from headgate.commits.record import facts_of
 from headgate.commits.roots import FlagMove, RootJournal
 from headgate.engine.codecs import GZIPPED
 from headgate.engine.failure import JobFailed
@@ -177,15 +176,18 @@ def _check_unchanged(lake: Lake, groups: Sequence[Group]) -> None:
 def _pointed(lake: Lake, pointer: FlagMove) -> MergeRecord:
     """Raises Halted, Corrupt, Unavailable."""
     # Staged first: the other way round, a neighbour's move in between would look like a loss.
-    raw = lake.read(pointer.staged)
-    path = pointer.staged if raw is not None else pointer.published
-    raw = raw if raw is not None else lake.read(pointer.published)
+    path, raw = pointer.staged, lake.read(pointer.staged)
+    if raw is None:
+        path, raw = pointer.published, lake.read(pointer.published)
     if raw is None:
         raise Halted(
             f"{pointer.published}: not published, and what was staged for it is gone; no flag of "
             "this root is raised until then; next: restore it from a backup, then headgate audit"
         )
-    if facts_of(raw) != pointer.facts:
+    found = lake.facts(path)
+    if found is None:  # a neighbour moved it just now
+        found = lake.facts(pointer.published)
+    if found != pointer.facts:
         raise Corrupt(
             f"{path}: is not the merge record that the root's journal names; nothing is removed, "
             "and no flag of this root is raised; next: restore it from a backup, then headgate "

@@ -8,6 +8,7 @@ from headgate.ready import ReadyStream, RootSettings
 from headgate.ready.closing import begins_ms, closable
 from headgate.ready.evidence import read_evidence
 from headgate.ready.propagation import next_days, next_hours
+from headgate.ready.removing import removal_subject
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 from headgate.store.names import parts
@@ -18,9 +19,14 @@ def has_flags_to_come(store: DocumentStore, lake: Lake, root: RootSettings) -> b
     for a person. Raises Unavailable, Corrupt."""
     found = read(store, root_key(root.name), RootDocument)
     document = RootDocument() if found is None else found.value
-    if document.journal is not None or document.repair is not None:
+    journal = document.journal
+    if journal is not None and (journal.kind != "remove" or not document.troubles):
+        return True
+    if document.repair is not None:
         return True
     if any(place not in document.troubles for place in document.wishes):
+        return True
+    if any(removal_subject(one) not in document.troubles for one in document.removals):
         return True
     if any(_is_raised_again(lake, root, document, place) for place in document.reopened):
         return True

@@ -21,6 +21,9 @@ paused before it and wakes up when another one has finished. Before it: what the
     a merge is prepared     nobody names it: the next holder sweeps it        the same
     merge record, outputs   the rest follows from the journal                 nothing is staged
     an input is removed     the rest follows from the journal                 it is gone already
+    a statement             files may go, and their tables are asked again    nothing is staged
+    a file is removed       the rest follows from the journal                 it is gone already
+    a mark                  the rest follows from the journal                 nothing is staged
     staging is removed      nothing                                           its own, and unnamed
 
 Hours and days are raised as streams are, each level in its own journal after the fact of the level
@@ -35,9 +38,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from shlex import quote
 
 from headgate.ambient import Ambient
+from headgate.backlog.needs import tables_behind
 from headgate.cluster import Assignment
 from headgate.commits.certificate import (
     Certificate,
@@ -47,7 +52,9 @@ from headgate.commits.certificate import (
     parent_flag_path,
     sealed,
 )
+from headgate.commits.removals import how_of
 from headgate.commits.roots import (
+    Removal,
     RootJournal,
     Seat,
     begun,
@@ -57,6 +64,7 @@ from headgate.commits.roots import (
     merge_failed,
     merge_tried,
     place_of,
+    removal_done,
     repaired,
     roots_with,
     unwished,
@@ -99,10 +107,22 @@ from headgate.ready.freezing import (
 from headgate.ready.grouping import groups_of
 from headgate.ready.merging import Attempt, Wanted, carry_out_merge, prepare
 from headgate.ready.propagation import Parent, next_days, next_hours, passed_ms
+from headgate.ready.removing import HOURS_MAX as REMOVED_AT_ONCE
+from headgate.ready.removing import (
+    Going,
+    carry_out_removal,
+    hours_of,
+    needed,
+    obstacle,
+    prepared,
+    removal_subject,
+    state_removal,
+)
+from headgate.ready.removing import files_of as statements_and_marks
 from headgate.ready.repair import flagged_hours, missing_flags
 from headgate.ready.root import RootTenure
 from headgate.store import DocumentStore
-from headgate.store.changes import change
+from headgate.store.changes import change, read
 from headgate.store.names import parts
 
 LOOK_MS = 500  # between two looks, while an hour could be complete
@@ -171,12 +191,13 @@ class RootWork:
         if not self._tenure.is_current():
             self._take_over()
         journal = self._tenure.document.journal
-        if journal is not None:
-            self._finish(journal)
+        if journal is not None and not self._finish(journal):
+            return False
         self._troubles, self._wanted, self._out_of_reach = {}, {}, []
         self._withdraw_what_is_wished()
         is_more = self._close_hours()
         self._raise_again()
+        is_more |= self._remove_what_is_asked()
         for kind in self._settings.folder.rolls_up:
             is_more |= self._raise_parents(kind)
             if kind == "hour":
@@ -482,6 +503,8 @@ class RootWork:
         is_flagged = name in seat and hour.end_ms <= (seat[name].frontier_ms or 0)
         if not is_flagged or place in document.reopened:
             return None
+        if how_of(seat[name].removed, hour) is not None:
+            return None  # there is nothing that a next generation could certify
         return withdrawal(self._lake, document, self._known(name).folder, hour, name)
 
     def _known(self, stream: str) -> ReadyStream:
@@ -522,6 +545,88 @@ class RootWork:
         check_free(self._lake, self._settings.name, flags)
         return [flags]
 
+    # Removing
+
+    def _remove_what_is_asked(self) -> bool:
+        """A day's hours of one removal at most; whether more may be due at once."""
+        for removal in self._tenure.document.removals:
+            going: list[Going] = []
+            subject, next_ms = removal_subject(removal), None
+            with self._noted(subject), self._tolerated():
+                next_ms = self._gather_going(removal, going)
+            if going:
+                self._remove(removal, going)
+                return True
+            if next_ms is not None and next_ms > removal.from_ms:
+                self._tenure.change(partial(removal_done, removal=removal, until_ms=next_ms))
+                return True
+        return False
+
+    def _gather_going(self, removal: Removal, going: list[Going]) -> int:
+        """Where the next look begins. What stands in the way of an hour stands in the way of those
+        behind it. Raises Halted, Corrupt, Invalid, Unavailable."""
+        stream, document = self._known(removal.stream), self._tenure.document
+        hours = list(islice(hours_of(document, removal), REMOVED_AT_ONCE + 1))
+        if not hours:
+            return removal.until_ms
+        behind = list(tables_behind(self._store, stream.name, str(hours[-1]), removal.without))
+        found = read(self._store, stream_key(stream.name), StreamDocument)
+        shards = 1 if found is None else found.value.shards
+        now_ms, node = self._tools.store_ms(), self._assignment.node
+        for hour in hours[:REMOVED_AT_ONCE]:
+            why = obstacle(document, removal, behind, hour)
+            if why:
+                self._troubles[removal_subject(removal)] = why[:TROUBLE_MAX]
+                return hour.start_ms
+            one = prepared(self._lake, stream, removal, hour, shards, now_ms, node)
+            if one is not None:
+                going.append(one)
+        return hours[-1].start_ms if len(hours) > REMOVED_AT_ONCE else removal.until_ms
+
+    def _remove(self, removal: Removal, going: Sequence[Going]) -> None:
+        removes = {place_of(one.hour, removal.stream): removal.how for one in going}
+        root = self._settings.name
+        folder = attempt_folder(root, self._assignment.epoch, self._tools.ambient.new_id())
+        files = statements_and_marks(going)
+        moves = stage_files(self._lake, folder, files, self._tools.each)
+        for one in going:
+            said, place = one.statement, place_of(one.hour, removal.stream)
+            told = f"{said.words}, {sum(file.rows for file in said.every):,} rows"
+            self._tools.ledger.note(
+                f"hour.{removal.how}",
+                place,
+                told,
+                who=removal.wish.who,
+                id=f"{removal.how} {place} {said.number}",
+            )
+        self._journal(
+            RootJournal("remove", folder, moves, removes=removes, without=removal.without)
+        )
+
+    def _carry_out_removal(self, journal: RootJournal) -> bool:
+        """False: a table came that needs one of these hours; it is waited for."""
+        statements = state_removal(self._lake, journal)
+        last = max((one.period for one in statements), default="")
+        streams = {one.stream for one in statements}
+        # After the lake says it: a table that comes later sees it.
+        behind = {
+            one: list(tables_behind(self._store, one, last, journal.without)) for one in streams
+        }
+        why = next(
+            (
+                words
+                for one in statements
+                if (words := needed(one.stream, behind[one.stream], one.period))
+            ),
+            "",
+        )
+        if why:
+            self._troubles = {f"{statements[0].how} {statements[0].stream}": why[:TROUBLE_MAX]}
+            self._tell()
+            return False
+        carry_out_removal(self._lake, journal, statements)
+        return True
+
     # Repairing
 
     def _repair(self) -> bool:
@@ -559,14 +664,20 @@ class RootWork:
         self._tenure.change(lambda found: intended(self._tenure.name, found, journal))
         self._finish(journal)
 
-    def _finish(self, journal: RootJournal) -> None:
-        carry_out = carry_out_merge if journal.kind == "merge" else carry_out_flags
-        carry_out(self._lake, journal)
+    def _finish(self, journal: RootJournal) -> bool:
+        """Whether it is concluded; else it waits for somebody else."""
+        if journal.kind == "remove":
+            if not self._carry_out_removal(journal):
+                return False
+        else:
+            carry_out = carry_out_merge if journal.kind == "merge" else carry_out_flags
+            carry_out(self._lake, journal)
         self._tenure.change(lambda found: concluded(self._tenure.name, found, journal))
         done = {"root": self._settings.name, "kind": journal.kind, "moves": len(journal.moves)}
         log.info("journal.done", extra=done)
         if journal.folder:
             self._discard(journal.folder)
+        return True
 
     def _discard(self, folder: str) -> None:
         """Of staging, that no journal names; what is left the next holder sweeps."""

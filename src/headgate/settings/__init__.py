@@ -46,3 +46,15 @@ class Settings:
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
     spark: SparkSettings = field(default_factory=SparkSettings)
     node: NodeDefaults = NodeDefaults()
+    past: Mapping[str, StreamSettings] = field(default_factory=dict)  # earlier lives of streams
+
+    @property
+    def every(self) -> Mapping[str, StreamSettings]:
+        """Streams whose folders are known: those that land, and their earlier lives."""
+        return {**self.past, **self.streams}
+
+    def called(self, name: str) -> str:
+        """The stream that a person means: `orders` is its life of today, `orders~1` its first."""
+        today = (key for key, one in self.streams.items() if one.word == name)
+        first = name.removesuffix("~1")
+        return next(today, first if first in self.past else name)

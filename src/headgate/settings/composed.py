@@ -1,15 +1,16 @@
 """Composed: a file that passed every check, as the values that each room takes. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from headgate.engine import EventTime, SparkSettings
-from headgate.lake import LakeSettings
+from headgate.lake import BucketSettings, LakeSettings
 from headgate.landing import StepSettings, StreamSettings
-from headgate.periods import FolderTemplate
+from headgate.periods import FolderTemplate, life_name
 from headgate.settings import NodeDefaults, Settings, TableSettings, rules
 from headgate.settings.ddl import columns_of
-from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, StreamPart
+from headgate.settings.model import EventTimePart, File, FilesPart, KafkaPart, LakePart, StreamPart
 from headgate.sources import AvroSettings, FilesSettings, KafkaSettings, SourceSettings
 
 _BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka", "avro"]] = {
@@ -20,20 +21,49 @@ _BY: Mapping[str, Literal["json", "regex", "column", "sql", "kafka", "avro"]] = 
 
 def composed(file: File) -> Settings:
     lake, spark, node = file.lake, file.spark, file.node
-    streams = {name: _stream(name, one) for name, one in file.streams.items()}
+    every = {name: _stream(name, one) for name, one in file.streams.items()}
+    past = [_past(every[name], one) for name, one in file.streams.items()]
+    streams = {one.name: one for one in every.values()}
     return Settings(
         store=file.store,
-        lake=LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group),
+        lake=_lake(lake),
         namespace=file.namespace,
         streams={name: one for name, one in streams.items() if not _is_template(one)},
         templates={name: one for name, one in streams.items() if _is_template(one)},
         tables={
-            name: TableSettings(name, one.kind, one.feed.stream, one.path or "")
+            name: TableSettings(name, one.kind, every[one.feed.stream].name, one.path or "")
             for name, one in file.tables.items()
         },
         spark=SparkSettings(spark.master, spark.remote, spark.conf, spark.packages),
         node=NodeDefaults(node.name, node.workers, tuple(sorted(set(node.labels)))),
+        past={one.name: one for lives in past for one in lives},
     )
+
+
+def _past(stream: StreamSettings, one: StreamPart) -> list[StreamSettings]:
+    """Its earlier lives: where they lie is all that matters of them."""
+    word, former = stream.word, enumerate(one.former_folders, 1)
+    return [
+        replace(stream, name=life_name(word, life), folder=_folder(folder, life))
+        for life, folder in former
+    ]
+
+
+def _folder(text: str, life: int) -> FolderTemplate:
+    return replace(FolderTemplate.parse(text), life=life)
+
+
+def _lake(lake: LakePart) -> LakeSettings:
+    bucket = BucketSettings(
+        lake.endpoint,
+        lake.region or "",
+        lake.path_style,
+        lake.access_key,
+        lake.secret_key,
+        lake.session_token,
+        lake.requests,
+    )
+    return LakeSettings(lake.root, lake.file_mode, lake.folder_mode, lake.group, bucket)
 
 
 def _is_template(stream: StreamSettings) -> bool:
@@ -41,11 +71,12 @@ def _is_template(stream: StreamSettings) -> bool:
 
 
 def _stream(name: str, one: StreamPart) -> StreamSettings:
+    life = len(one.former_folders) + 1
     return StreamSettings(
-        name=name,
+        name=life_name(name, life),
         source=_source(one.source),
         event_time=_event_time(one.event_time),
-        folder=FolderTemplate.parse(one.folder),
+        folder=_folder(one.folder, life),
         land_as=one.land_as,
         shards=one.shards,
         shift_ms=one.shift,

@@ -4,17 +4,18 @@ They look at the tree as it was typed, as far as its shape lets them: so they sa
 say together with all other problems, not after those are gone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
+from headgate.commits.roots import root_name
 from headgate.engine.codecs import CODECS
 from headgate.engine.rows import EXTRA_COLUMNS, OURS
 from headgate.errors import Invalid
-from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name
+from headgate.periods import DEFAULT_FOLDER, FolderTemplate, Period, escape_name, life_name
 from headgate.settings.ddl import columns_of
 from headgate.settings.problems import Place, Problem, nearest
-from headgate.settings.rules import absolute, is_inside
+from headgate.settings.rules import absolute, is_inside, lake_root
 from headgate.settings.secrecy import guarded
 from headgate.sources.kafka.options import check_own
 from headgate.sources.kafka.templates import TOPIC
@@ -28,6 +29,7 @@ def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
         *_alike(streams),
         *_taken_away(streams, folder),
         *(found for name, one in streams.items() for found in _folder(name, _mapping(one))),
+        *(found for name, one in streams.items() for found in _lives(name, _mapping(one), streams)),
         *(found for name, one in streams.items() for found in _event_time(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _codec(name, _mapping(one))),
         *(found for name, one in streams.items() for found in _avro(name, _mapping(one))),
@@ -92,6 +94,39 @@ def _folder(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
         template.folder(Period(0, "hour"), stream=name, shard=0)
     except Invalid as error:
         yield Problem(("streams", name), str(error))
+
+
+def _lives(name: str, stream: Mapping[str, Any], streams: Collection[str]) -> Iterator[Problem]:
+    """Whether each life of a stream has a name and a root of its own."""
+    former = stream.get("former_folders")
+    if not isinstance(former, list) or not former:
+        return
+    place = ("streams", name, "former_folders")
+    if TOPIC in name:
+        words = "is not for a template: write the stream of the topic that began anew by itself"
+        yield Problem(place, words)
+    for life in range(2, len(former) + 2):
+        if life_name(name, life) in streams:
+            words = f"there is a stream {life_name(name, life)!r}, which is what its life {life} is"
+            yield Problem(place, f"{words} called: rename one")
+    try:
+        folder, *others = (
+            FolderTemplate.parse(str(one)) for one in (stream.get("folder", ""), *former)
+        )
+    except Invalid:
+        if "folder" not in stream:
+            words = "is missing: a stream that begins anew needs a new folder, beside its former"
+            yield Problem(("streams", name, "folder"), words)
+        return  # else refused as a folder
+    if folder.segments[0].symbols:
+        words = (
+            "a stream that begins anew needs a folder that starts with a name of its own, like "
+            f"again/{DEFAULT_FOLDER}"
+        )
+        yield Problem(("streams", name, "folder"), words)
+    if len({root_name(one) for one in (folder, *others)}) <= len(others):
+        words = "has the same root as a former folder: old and new flags would lie in each other"
+        yield Problem(("streams", name, "folder"), words)
 
 
 def _event_time(name: str, stream: Mapping[str, Any]) -> Iterator[Problem]:
@@ -220,7 +255,7 @@ def _table_places(tables: Mapping[str, Any], lake: Any, folder: str) -> Iterator
     for name, table in tables.items():
         try:
             path = absolute(str(_mapping(table).get("path", "")), folder)
-            around = absolute(str(root), folder)
+            around = lake_root(str(root), folder)
         except Invalid:
             continue  # refused as a path
         if is_inside(path, around) or is_inside(around, path):

@@ -28,6 +28,7 @@ from pydantic_core import PydanticCustomError
 from headgate.cluster.duties import WORKERS_MAX
 from headgate.engine import LandAs
 from headgate.errors import Invalid
+from headgate.lake import REQUESTS_MAX
 from headgate.landing import LateRecords
 from headgate.periods import DEFAULT_FOLDER, FolderTemplate
 from headgate.settings import TableKind, rules, units
@@ -165,6 +166,12 @@ Text = Annotated[Shown, AfterValidator(_not_blank), AfterValidator(checked(unref
 Path = Annotated[
     str, AfterValidator(checked(unreferring)), AfterValidator(_anchored(rules.absolute))
 ]
+Root = Annotated[
+    str, AfterValidator(checked(unreferring)), AfterValidator(_anchored(rules.lake_root))
+]
+Endpoint = Annotated[
+    Shown, AfterValidator(checked(unreferring)), AfterValidator(checked(rules.endpoint))
+]
 Name = Annotated[Text, AfterValidator(checked(rules.stream_name))]
 Hour = Annotated[Text, AfterValidator(kept(rules.hour_ms))]
 Folder = Annotated[Text, AfterValidator(kept(FolderTemplate.parse))]
@@ -194,7 +201,9 @@ class LakePart(Part):
     """Where everything lands."""
 
     model_config = ConfigDict(title="lake")
-    root: Path = Field(description="The folder of the lake.")
+    root: Root = Field(
+        description="The folder of the lake; or hdfs://HOST:PORT/FOLDER, or s3://BUCKET/FOLDER."
+    )
     file_mode: FileMode | None = Field(
         None, description="Of published files, as for chmod; none: as the system does."
     )
@@ -202,6 +211,49 @@ class LakePart(Part):
         None, description="Of folders; none: as the system does."
     )
     group: Shown = Field("", description="Of files and folders; none: as the system does.")
+    endpoint: Endpoint = Field(
+        "", description="Of s3: where the server is, like http://HOST:PORT; none: Amazon's own."
+    )
+    region: Text | None = Field(None, description="Of s3; none: AWS_REGION, else us-east-1.")
+    path_style: Truth = Field(
+        True, description="Of s3: the bucket stands in the path, not in the name of the host."
+    )
+    access_key: Shown = Field(
+        "", description="Of s3: a reference; none: as every client of Amazon looks it up."
+    )
+    secret_key: Shown = Field("", description="Of s3: a reference, with `access_key`.")
+    session_token: Shown = Field("", description="Of s3: a reference, for keys that end.")
+    requests: Annotated[Whole, Field(ge=1, le=1_000)] = Field(
+        REQUESTS_MAX, description="Of s3: no more than that at once, of one node."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "LakePart":
+        is_bucket, is_hdfs = self.root.startswith("s3:"), self.root.startswith("hdfs:")
+        for name in FOLDER_KEYS if is_bucket else BUCKET_KEYS:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                kind = "on HDFS" if is_hdfs else "a folder of this machine"
+                kind = "a bucket" if is_bucket else kind
+                raise refused(f"has no use where the lake is {kind}: leave it out", name)
+        for name, mode in (("file_mode", self.file_mode), ("folder_mode", self.folder_mode)):
+            if is_hdfs and mode is not None and mode & ~HDFS_MODES:
+                raise refused(
+                    "has a set-user or set-group bit, and HDFS has none (a new file has its "
+                    "folder's group there anyhow): leave the first digit out",
+                    name,
+                )
+        if bool(self.access_key) != bool(self.secret_key):
+            raise refused("is one of two: set access_key and secret_key, or neither", "access_key")
+        if self.session_token and not self.access_key:
+            raise refused("belongs to access_key and secret_key: set both", "session_token")
+        return self
+
+
+HDFS_MODES = 0o1777
+FOLDER_KEYS = ("file_mode", "folder_mode", "group")
+BUCKET_KEYS = (
+    *("endpoint", "region", "path_style", "access_key", "secret_key", "session_token", "requests"),
+)
 
 
 SOURCE_KINDS = ("files", "kafka")
@@ -445,6 +497,9 @@ class StreamPart(Part):
         "came.",
     )
     folder: Folder = Field(DEFAULT_FOLDER, description="Where an hour lies in the lake; in UTC.")
+    former_folders: tuple[Folder, ...] = Field(
+        (), description="Where it landed before a person let it begin anew; the first one first."
+    )
     shards: Whole = Field(
         1,
         ge=1,
@@ -527,8 +582,10 @@ class SparkPart(Part):
     conf: dict[Text, ConfText] = Field(
         {}, description="Spark's own settings; a secret is a reference."
     )
-    packages: tuple[Text, ...] = Field(
-        (), description="Jars by Maven coordinates; none: those tested with this line of Spark."
+    packages: tuple[Annotated[Text, AfterValidator(_anchored(rules.package))], ...] = Field(
+        (),
+        description="Maven coordinates, jars, or folders of jars; none: those tested with this "
+        "line of Spark.",
     )
 
 

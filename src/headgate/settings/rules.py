@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from headgate.engine.packages import is_path
 from headgate.errors import Invalid
 from headgate.periods import Period
 from headgate.store import names
 from headgate.store import url as store_url
 
 STREAM_NAME_MAX: Final = 64
+LAKE_SCHEMES: Final = ("hdfs", "s3")  # beside folders of this machine
 
 # What a terminal or a log would obey instead of showing it.
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -25,6 +27,12 @@ _STEP = re.compile(r"\.([^\W\d][\w-]*)|\['([^'\\]+)'\]")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's own rule
 _FIELDS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _MODE = re.compile(r"(?:0o)?0?([0-7]{3})")
+# Anything else would have to be escaped in one place, and must not be in another.
+_BUCKET = re.compile(
+    r"[A-Za-z0-9]+://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[\w.=+-]+)*/?)", re.ASCII
+)
+_HDFS = re.compile(r"hdfs://([A-Za-z0-9._-]+(?::\d{1,5})?)((?:/[\w.=+-]+)+/?)", re.ASCII | re.I)
+_ENDPOINT = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+/?")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # As Spark's to_timestamp takes them; it refuses all other letters.
 _PATTERN_LETTERS = frozenset("GyDMLdQqEFahKkHmsSVzOXx")
@@ -56,6 +64,44 @@ def absolute(text: str, folder: str) -> str:
     if not path.strip():
         raise Invalid("is empty: write a path, like ./lake")
     return os.path.normpath(os.path.join(folder, path))
+
+
+def package(text: str, folder: str) -> str:
+    """Maven coordinates, or the path of a jar or of a folder of jars, made absolute."""
+    return absolute(text, folder) if is_path(text) else text
+
+
+def lake_root(text: str, folder: str) -> str:
+    """A path on this machine, the URL of a folder on HDFS, or that of a bucket with or without a
+    folder in it."""
+    scheme = _SCHEME.match(text)
+    if scheme is None or scheme[1].lower() not in LAKE_SCHEMES:
+        return absolute(text, folder)
+    if scheme[1].lower() == "hdfs":
+        return _hdfs_root(text)
+    found = _BUCKET.fullmatch(shown_text(text))
+    if found is None:
+        raise Invalid(
+            f"is no place in a bucket: write {scheme[1].lower()}://BUCKET/FOLDER, with names of "
+            "letters, digits and - _ . = +, and nobody's keys"
+        )
+    return f"{scheme[1].lower()}://{found[1]}{(found[2] or '').rstrip('/')}"
+
+
+def _hdfs_root(text: str) -> str:
+    found = _HDFS.fullmatch(shown_text(text))
+    if found is None or not {".", ".."}.isdisjoint(found[2].split("/")):
+        raise Invalid(
+            "is no folder on HDFS: write hdfs://HOST:PORT/FOLDER, or hdfs://NAMESERVICE/FOLDER, "
+            "with names of letters, digits and - _ . = +"
+        )
+    return f"hdfs://{found[1]}{found[2].rstrip('/')}"
+
+
+def endpoint(text: str) -> str:
+    if text and not _ENDPOINT.fullmatch(text):
+        raise Invalid(f"{text[:60]!r} is no endpoint: write http://HOST:PORT or https://HOST")
+    return text.rstrip("/")
 
 
 def is_inside(path: str, folder: str) -> bool:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from headgate.engine.avro import Schema, path_of
 from headgate.errors import Invalid
+from headgate.lake import LakeSettings
+from headgate.lake.opening import scheme_of
 from headgate.landing import StreamSettings
 from headgate.references import is_reference, resolve
 from headgate.settings import Settings
@@ -24,9 +26,11 @@ from headgate.sources.kafka.registry import read_schema
 from headgate.store import registry
 from headgate.store import url as store_url
 
+_CLIENTS = {"hdfs": "hdfs_native", "s3": "obstore"}
+
 
 def obstacles(settings: Settings) -> list[Problem]:
-    found = [*_no_store(settings.store), *_no_folder(("lake",), settings.lake.root)]
+    found = [*_no_store(settings.store), *_no_lake(settings.lake)]
     for name, stream in (*settings.streams.items(), *settings.templates.items()):
         at, source = ("streams", name, "source"), stream.source
         if isinstance(source, KafkaSettings):
@@ -48,6 +52,15 @@ def _no_store(text: str) -> Iterator[Problem]:
             "machine, zk://HOSTS/CHROOT or es://HOSTS/INDEX for several, or install the package "
             "that brings it",
         )
+
+
+def _no_lake(lake: LakeSettings) -> Iterator[Problem]:
+    scheme = scheme_of(lake.root)
+    if scheme == "file":
+        yield from _no_folder(("lake",), lake.root)
+    elif find_spec(_CLIENTS[scheme]) is None:
+        words = f"the client for {scheme}: is not installed here; next: "
+        yield Problem(("lake",), f"{words}pip install 'headgate[{scheme}]'")
 
 
 def _no_client(at: Place) -> Iterator[Problem]:
@@ -112,6 +125,11 @@ def _store(text: str) -> Iterator[str]:
 
 
 def _lake(settings: Settings) -> Iterator[str]:
+    if scheme_of(settings.lake.root) != "file":
+        bucket = settings.lake.bucket
+        for key in ("access_key", "secret_key", "session_token"):
+            yield from _reference(f"lake.{key}", getattr(bucket, key))
+        return
     root = Path(settings.lake.root)
     place = next(one for one in (root, *root.parents) if os.path.exists(one))
     if os.path.isdir(place) and not os.access(place, os.W_OK | os.X_OK):
@@ -135,7 +153,7 @@ def _same_by_links(settings: Settings) -> Iterator[str]:
     """The lake and a source that meet only once symbolic links are followed."""
     lake = settings.lake.root
     for name, stream in settings.streams.items():
-        if not isinstance(stream.source, FilesSettings):
+        if scheme_of(lake) != "file" or not isinstance(stream.source, FilesSettings):
             continue
         path = stream.source.path
         if is_inside(path, lake) or is_inside(lake, path):

@@ -158,7 +158,8 @@ def _facts(frame: DataFrame, files: Planned) -> list[dict[str, object]]:
 def _told(session: SparkSession, rows: DataFrame, facts: list[dict[str, object]]) -> DataFrame:
     """Each row with the facts of its file. A file that is not known fails the job."""
     kept = [column for column in rows.columns if column != "path"]
-    if len(facts) == 2:  # one file, in two spellings
+    files = {(fact["partition"], fact["number"]) for fact in facts}
+    if len(files) == 1:  # in all its spellings
         known = {key: value for key, value in facts[0].items() if key != "path"}
         types = dict(part.split(" ") for part in _FACTS.split(", "))
         return rows.select(*kept, *[fn.lit(v).cast(types[k]).alias(k) for k, v in known.items()])

@@ -3,6 +3,7 @@
     not expected   before the stream's first hour, or after its last
     ready          its flags are raised
     withdrawn      they were, and the next generation is to come
+    expired, erased    it was ready, and its files are gone on purpose
     closing        everything is there: its flags are raised next, in order
     held           everything is there, and a person keeps it back
     waiting        it is over, and something is short
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from headgate.commits.removals import how_of
 from headgate.commits.roots import RootDocument, place_of
 from headgate.landing import StreamSettings
 from headgate.periods import HOUR_MS, Period, hours_between
@@ -30,7 +32,16 @@ AHEAD_HOURS = 8  # shown behind the farthest frontier, where that is long ago
 SLACK_MS = 300_000  # a stream on time looks for new source partitions, commits and flags in it
 
 State = Literal[
-    "not expected", "ready", "withdrawn", "closing", "held", "waiting", "late", "not over"
+    "not expected",
+    "ready",
+    "withdrawn",
+    "expired",
+    "erased",
+    "closing",
+    "held",
+    "waiting",
+    "late",
+    "not over",
 ]
 
 
@@ -81,6 +92,9 @@ def states_of(
             return "not expected", "after its last hour"
         if first is not None and hour.end_ms <= first.start_ms:
             generation = root.reopened.get(place_of(hour, name))
+            how = None if seat is None else how_of(seat.removed, hour)
+            if generation is None and how is not None:
+                return how, f"it was complete, and its files were {how} on purpose"
             if generation is None:
                 return "ready", "complete"
             return "withdrawn", f"its flag was withdrawn; generation {generation} is next"

@@ -7,7 +7,7 @@ person says that it is over. Values in, values out, but for `read_roots`.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from headgate.commits.roots import RootDocument, Seat, place_of, root_key, root_name
+from headgate.commits.roots import Removal, RootDocument, Seat, place_of, root_key, root_name
 from headgate.errors import Corrupt
 from headgate.landing import StreamSettings
 from headgate.periods import HOUR_MS, Period
@@ -39,6 +39,7 @@ class RootStatus:
     hour: Period | None  # the next one; None: nobody knows it, or every stream has ended
     waits: tuple[Awaited, ...]
     troubles: tuple[str, ...]  # with flags, for a person
+    removals: tuple[str, ...] = ()  # files that a person wants to be gone, and are not yet
 
 
 def read_roots(
@@ -89,6 +90,16 @@ def overall(name: str, document: RootDocument, own: Sequence[str]) -> RootStatus
         hour,
         waits,
         troubles,
+        tuple(map(_removal_words, document.removals)),
+    )
+
+
+def _removal_words(removal: Removal) -> str:
+    hours = (removal.until_ms - removal.from_ms) // HOUR_MS
+    first, last = Period(removal.from_ms, "hour"), Period(removal.until_ms - HOUR_MS, "hour")
+    return (
+        f"{removal.stream}: {hours:,} hours from {first} to {last} are to be {removal.how}, as "
+        f"{removal.wish.who} asked: {removal.wish.reason}"
     )
 
 

@@ -1,7 +1,7 @@
 """Why: why an hour of a stream is not ready, and what will move it. Values, read-only.
 
-    ready, withdrawn, before the first hour, not over, held, waiting, closing, ended,
-    not in the settings
+    ready, withdrawn, expired, erased, before the first hour, not over, held, waiting, closing,
+    ended, not in the settings
 
 An hour waits for source partitions: each that is short is named, by how much, and who holds its
 shard. Hours are flagged in order, so the first that is not ready is named as well.
@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from headgate.commits.certificate import HOLD, flag_paths, hold_path
+from headgate.commits.removals import how_of, statements_of
 from headgate.commits.roots import RootDocument, Seat, place_of, root_key, root_name
 from headgate.lake import Lake
 from headgate.landing import StreamSettings
 from headgate.periods import HOUR_MS, Period
 from headgate.ready.closing import begins_ms, obstacles
 from headgate.ready.evidence import Evidence, read_evidence
+from headgate.ready.removing import removal_subject
 from headgate.status.fleet import shown_ms
 from headgate.status.overall import Awaited, awaited
 from headgate.status.still import OPEN, SILENT, UNREADABLE, Advice
@@ -32,6 +34,8 @@ IN_THE_WAY = (  # of what stands still
 State = Literal[
     "ready",
     "withdrawn",
+    "expired",
+    "erased",
     "before the first hour",
     "not over",
     "held",
@@ -96,6 +100,9 @@ def read_why(
     if status.paused and why.state in ("not over", "waiting", "closing"):
         words = f"{why.words}; and it is {status.paused}: nothing more of it lands"
         why = replace(why, words=words, advice=_advice(status))
+    if why.state in ("expired", "erased") and lake is not None:
+        told = [one.words for one in statements_of(lake, settings.name, str(why.hour))]
+        why = replace(why, words="; ".join([why.words, *told]))
     seat = root.streams.get(settings.name)
     is_begun = seat is not None and seat.first_ms != seat.frontier_ms
     others: tuple[Awaited, ...] = ()
@@ -212,6 +219,18 @@ def _flagged(stream: str, hour: Period, root: RootDocument, *, is_gone: bool) ->
         words = f"its flag was withdrawn; generation {root.reopened[place]} is next"
         words += f", and cannot come: {root.troubles[place]}" if place in root.troubles else ""
         return Why(stream, hour, "withdrawn", words)
+    seat = root.streams.get(stream, Seat())
+    how = how_of(seat.removed, hour)
+    if how is not None:
+        words = f"it was complete, and its files are gone on purpose: {how}; its flag stays"
+        return Why(stream, hour, how, words)
+    asked = [one for one in root.removals if one.stream == stream]
+    for one in asked:
+        if one.from_ms <= hour.start_ms and hour.end_ms <= one.until_ms:
+            words = f"it is complete, and {one.wish.who} wants its files {one.how}"
+            trouble = root.troubles.get(removal_subject(one))
+            waits = f"; that waits: {trouble}" if trouble else ""
+            return Why(stream, hour, "ready", f"{words}: {one.wish.reason}{waits}")
     wish = root.wishes.get(place_of(hour, stream))
     if wish is not None:
         words = f"it is complete, and {wish.who} wants its flags withdrawn: {wish.reason}"

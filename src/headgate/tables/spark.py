@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headgate.engine import SparkSettings
-from headgate.engine.addresses import to_read, to_write
+from headgate.engine.addresses import read_below, to_write
 from headgate.engine.footers import rows_of
 from headgate.engine.gateway.spark import TARGET_BYTES, Sessions, data_files
 from headgate.errors import Invalid
@@ -16,14 +16,12 @@ OURS: Final = ("headgate_batch", "headgate_run")  # columns that the folders of 
 
 
 class SparkMover:
-    """`headgate.tables.Mover`, from local disk to local disk."""
+    """`headgate.tables.Mover`, from any lake to a table on local disk."""
 
     def __init__(self, settings: SparkSettings, lake_url: str) -> None:
         """Raises Invalid."""
         self._sessions = Sessions(settings)
-        if not lake_url.startswith("file:///"):
-            raise Invalid(f"{lake_url}: rows are moved on local disks only")
-        self._root = lake_url.removeprefix("file://")
+        self._root = lake_url
 
     def close(self) -> None:
         """Closing twice is fine."""
@@ -35,7 +33,7 @@ class SparkMover:
         target = folder.removeprefix("file://")
         unchanged = "nothing entered the table"
         with self._sessions.opened(what, unchanged, os.path.dirname(target)) as session:
-            paths = [to_read(f"{self._root}/{file.path}") for file in files]
+            paths = [read_below(self._root, file.path) for file in files]
             reader = session.read.option("mergeSchema", "true")  # else a column could be dropped
             rows = reader.option("recursiveFileLookup", "true").parquet(*paths)
             taken = [column for column in rows.columns if column.lower() in OURS]

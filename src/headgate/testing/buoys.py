@@ -8,7 +8,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from headgate.apply.table_document import SYSTEM, TABLES, TableDocument, is_done, table_key
+from headgate.apply.table_document import SYSTEM, TableDocument, is_done, table_key
+from headgate.backlog.needs import TABLES
 from headgate.backlog.queue import ASIDE, BACKLOG
 from headgate.commits.certificate import FLAG, certificate_folder, flag_paths, parent_flag_path
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key

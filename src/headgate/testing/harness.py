@@ -6,7 +6,7 @@ from typing import Protocol
 
 from headgate.ambient import Ambient, SystemAmbient
 from headgate.cluster import Presence
-from headgate.lake import Lake
+from headgate.lake import FileFacts, Lake
 from headgate.store import DocumentStore
 
 
@@ -41,8 +41,18 @@ class PresenceHarness(Protocol):
 class LakeHarness(Protocol):
     """What the suite for the lake needs of a backend. One harness has one lake, empty at first."""
 
+    has_modes: bool
+    """Whether files and folders have a mode and a group."""
+    folder_mode: int
+    """One of a folder, if they have modes, with all kinds of bits that there are."""
+    is_lasting: bool
+    """Whether every write that was acknowledged survives a power cut, sealed or not."""
+
     def open(self, *, file_mode: int | None = None, folder_mode: int | None = None) -> Lake:
         """One more client of the same lake."""
+
+    def facts_of(self, content: bytes) -> FileFacts:
+        """What this lake says of such a file, found out without it."""
 
     def put(self, path: str, content: bytes) -> None:
         """As an engine, or a careless hand: in place, whatever is there, neither sealed nor

@@ -4,7 +4,6 @@ A lookout looks for everybody: many pages cost the store as much as one. It open
 is first asked, so that a store that is away is something to show, and asks again.
 """
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from headgate.app.rest import rested
 from headgate.app.roots import is_more_to_come
 from headgate.commits.roots import RootDocument, root_key, root_name
 from headgate.errors import Corrupt, Unavailable
-from headgate.lake.opening import local_root, open_lake
+from headgate.lake.opening import is_there, open_lake
 from headgate.ready.evidence import Evidence, read_evidence
 from headgate.settings import Settings
 from headgate.status import ClusterStatus, read_status
@@ -93,8 +92,8 @@ def read_look(store: DocumentStore, settings: Settings, ambient: Ambient) -> Loo
     fleet = read_status(store, ambient)
     streams = read_streams(store, settings.streams, fleet)
     # A lake that is not there yet is not made by a look at it.
-    is_there = os.path.isdir(local_root(settings.lake.root))
-    lake = open_lake(settings.lake, ambient) if is_there else None
+    has_lake = is_there(settings.lake)
+    lake = open_lake(settings.lake, ambient) if has_lake else None
     roots, damaged = _read_roots(store, settings)
     known: dict[str, StreamLook] = {}
     for one in streams.streams:

@@ -4,13 +4,15 @@ import pytest
 
 from headgate.apply.intake import HOURS_MAX, Intake
 from headgate.apply.table_document import TableTenure
+from headgate.backlog.queue import entries
+from headgate.commits.removals import Statement, statement_path, to_bytes
 from headgate.errors import Corrupt
 from headgate.store.codec import body_of
 from tests.crash.apply_world import SETTINGS, START_MS, TABLE, World, hour, name_of
 
 
 def intake_of(world: World, epoch: int = 1) -> tuple[Intake, TableTenure]:
-    tenure = TableTenure(world.store, TABLE, epoch)
+    tenure = TableTenure(world.store, TABLE, epoch, SETTINGS.stream)
     tenure.take_over()
     return Intake(SETTINGS, world.store, world.lake, tenure), tenure
 
@@ -92,3 +94,17 @@ def test_inv8_hours_that_lie_where_the_folder_was_before_are_never_left_out() ->
     assert tenure.document.queued_up_to == name_of(0)
     world.flag(1, "b")
     assert intake.take_in(START_MS, 0) == 2
+
+
+def test_an_hour_whose_files_are_gone_on_purpose_is_queued_without_files() -> None:
+    world = World()
+    world.flag(0, "row")
+    world.flag(1, "row")
+    said = Statement(
+        SETTINGS.stream, name_of(0), 1, "expired", "sha256:0", (), (), "old", "ann", 0, 0, "n"
+    )
+    world.lake.put(statement_path(said.stream, said.period, said.number), to_bytes(said))
+    intake, _ = intake_of(world)
+    assert intake.take_in(START_MS, 0) == 2
+    first, second = entries(world.store, TABLE)
+    assert ((first.files, first.rows), (second.files, second.rows)) == ((0, 0), (1, 1))

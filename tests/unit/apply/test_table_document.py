@@ -128,15 +128,15 @@ def test_the_backlog_grows_in_order_and_without_holes() -> None:
 
 
 def test_inv3_an_older_epoch_never_takes_over() -> None:
-    found = taken_over("t", TableDocument(), 5)
+    found = taken_over("t", TableDocument(), 5, "orders")
     assert (found.epoch, found.turn) == (5, 1)
     with pytest.raises(Fenced):
-        taken_over("t", found, 4)
+        taken_over("t", found, 4, "orders")
 
 
 def test_b10_every_write_of_a_holder_has_a_version() -> None:
     store = manual_store(ManualAmbient())
-    first, second = TableTenure(store, "t", 1), TableTenure(store, "t", 2)
+    first, second = TableTenure(store, "t", 1, "s"), TableTenure(store, "t", 2, "s")
     first.take_over()
     assert first.is_held()
     second.take_over()

@@ -9,6 +9,7 @@ import pytest
 from headgate.commits.checkpoint import (
     Base,
     Checkpoint,
+    Gapped,
     Journal,
     Spans,
     Tenure,
@@ -21,6 +22,7 @@ from headgate.commits.checkpoint import (
     concluded,
     intended,
     taken_over,
+    with_gaps,
     with_number,
 )
 from headgate.errors import Conflict, Corrupt, Fenced, Halted, OutcomeUnknown, Unavailable
@@ -310,3 +312,20 @@ def test_g5_a_crash_in_the_journals_write_leaves_the_old_document_or_the_new_one
         replace(before, turn=2, number=1, journal=journal_of(1)),
     )
     assert Tenure(store, "s", 0, 4).take_over(["a"]).journal == found.journal
+
+
+def test_commits_with_gaps_are_known_while_an_hour_is_open_that_they_concern() -> None:
+    first = Gapped(3, 4, "2026-11-01T00", "2026-11-01T02")
+    second = Gapped(4, 5, "2026-11-01T00", "2026-11-01T02")
+    third = Gapped(5, 6, "2026-11-01T02", "2026-11-01T05")
+    both = Gapped(3, 5, "2026-11-01T00", "2026-11-01T02")
+    assert with_gaps((), (first,), "") == (first,)
+    assert with_gaps((first,), (second,), "") == (both,), "one after the other, the same hours"
+    assert with_gaps((both,), (third,), "2026-11-01T02") == (both, third)
+    assert with_gaps((both,), (third,), "2026-11-01T03") == (third,)
+    skipped = replace(second, first=7, next=8)
+    assert with_gaps((first,), (skipped,), "") == (first, skipped), "commits between have none"
+
+    journal = replace(journal_of(), gapped=(first,), open_from="2026-11-01T01")
+    after = concluded("x", replace(HELD, number=8, journal=journal), journal, 0)
+    assert after.gapped == (first,)

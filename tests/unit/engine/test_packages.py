@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from headgate.engine.packages import TESTED, coordinates
+from headgate.engine.packages import TESTED, coordinates, is_path, jars
 from headgate.errors import Invalid
 
 
@@ -29,3 +31,34 @@ def test_every_coordinate_is_whole() -> None:
     for tested in TESTED.values():
         for one in tested.values():
             assert len(one.split(":")) == 3
+
+
+def test_jars_of_a_folder_are_taken_as_they_are(tmp_path: Path) -> None:
+    for name in ("b.jar", "a.jar", "notes.txt"):
+        (tmp_path / name).touch()
+    alone, folder = str(tmp_path / "b.jar"), str(tmp_path)
+    assert jars(["g:a:1", folder]) == (f"{folder}/a.jar", f"{folder}/b.jar")
+    assert jars([alone]) == (alone,)
+    assert coordinates("4.0.4", ("kafka",), (folder,)) == (), "nothing is fetched"
+    assert coordinates("4.0.4", ("kafka",), ("g:a:1", folder)) == ("g:a:1",)
+
+
+@pytest.mark.parametrize("name", ["", "notes.txt", "gone", "gone.jar"])
+def test_a_path_without_a_jar_is_invalid_and_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(Invalid, match=r"is neither a jar nor a folder with some.*next: ls "):
+        jars([str(tmp_path / name)])
+
+
+@pytest.mark.parametrize(
+    ("package", "is_one"),
+    [("g:a:1", False), ("./jars", True), ("/a/b.jar", True), ("C:a", True), ("g:a:1:x", True)],
+)
+def test_what_are_no_coordinates_is_a_path(package: str, is_one: bool) -> None:
+    assert is_path(package) == is_one
+
+
+def test_the_page_about_clusters_names_what_was_tested() -> None:
+    page = Path(__file__).parents[3] / "docs/howto/use-a-spark-cluster.md"
+    told = page.read_text("utf-8")
+    assert [need for need in ("kafka", "avro", "s3") if TESTED["4.0"][need] not in told] == []

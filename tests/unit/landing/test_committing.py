@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from headgate.commits import Announced
-from headgate.commits.checkpoint import Checkpoint
+from headgate.commits.checkpoint import Checkpoint, Gapped
 from headgate.commits.record import Mark, OwnStep, facts_of, from_bytes
 from headgate.engine import Kind, StagedFile, Tally
 from headgate.errors import Corrupt, Invalid
@@ -14,7 +14,7 @@ from headgate.lake import FileFacts
 from headgate.landing import StepSettings
 from headgate.landing.committing import Occasion, Prepared, check_counts, prepare
 from headgate.landing.names import Named
-from headgate.periods import Period
+from headgate.periods import HOUR_MS, Period
 from headgate.sources import Gap, Plan, Range
 from headgate.store import JsonObject
 from headgate.store.codec import body_of, encode
@@ -85,6 +85,28 @@ def test_a_record_says_everything_and_its_journal_only_what_the_fact_needs() -> 
     )
     assert (journal.periods, journal.rows, journal.shift) == (("2026-11-01T13",), 4, 6)
     assert journal.record == f"{FOLDER}/record.json"
+
+
+@pytest.mark.parametrize(
+    ("before_ms", "closed_ms", "since"),
+    [
+        (None, None, "2026-11-01T13"),  # nothing is known: the hour in which it was found
+        (None, HOUR - 2 * HOUR_MS, "2026-11-01T11"),  # it is not in what is closed
+        (HOUR - 5 * HOUR_MS + 1, HOUR - 9 * HOUR_MS, "2026-11-01T08"),  # later than the watermark
+        (HOUR + 3 * HOUR_MS, None, "2026-11-01T13"),  # a clock that was wrong
+    ],
+)
+def test_a_gap_concerns_the_hours_from_its_watermark_to_now(
+    before_ms: int | None, closed_ms: int | None, since: str
+) -> None:
+    occasion = replace(OCCASION, made_ms=HOUR + 7, closed_ms=closed_ms)
+    marks = {"a": Mark(before_ms, HOUR + 4 * HOUR_MS, "idle")}
+    found = prepare(SETTINGS, occasion, PLAN, FOLDER, [], [], marks, {})
+    (gap,) = found.record.gaps
+    assert (gap.since, gap.until) == (since, "2026-11-01T13")
+    assert found.journal.gapped == (Gapped(17, 18, since, "2026-11-01T13"),)
+    assert gap.concerns(since)
+    assert not gap.concerns("2026-11-01T14")
 
 
 def test_a_commit_without_records_is_one_too() -> None:

@@ -77,6 +77,19 @@ def test_an_empty_hour_gets_its_folder_and_its_flag() -> None:
     assert world.certificate("orders", hour(14)).event_ms is None
 
 
+def test_a_gap_is_in_the_certificates_of_the_hours_that_it_may_concern() -> None:
+    world = world_of()
+    world.lose("orders", hour(14), hour(15))
+    world.land("orders", hour(15))
+    world.reach("orders", hour(17))
+    run(world)
+    found = {at: world.certificate("orders", hour(at)) for at in range(13, 17)}
+    told = {at: [(gap.first, gap.next) for gap in one.gaps] for at, one in found.items()}
+    assert told == {13: [], 14: [("1", "2")], 15: [("1", "2")], 16: []}
+    assert found[15].commits == {"0": ((3, 4),)}, "those with files"
+    assert all(one.counts["dead"] == 0 for one in found.values()), "of those with files"
+
+
 def test_k8_thirty_hours_down_then_thirty_flags_in_order() -> None:
     world = world_of()
     world.reach("orders", hour(13 + 30))

@@ -333,7 +333,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_nearest(
         ),
         (stream(first_hour="2026-13-01T00"), "not in the calendar"),
         (stream(steps="[{to: x}]"), "streams.orders.steps[0].kind: is missing"),
-        (SMALL.replace("lake: ./lake", "lake: s3://b/x"), "not s3:"),
+        (SMALL.replace("lake: ./lake", "lake: gs://b/x"), "not gs:"),
         (SMALL.replace("lake: ./lake", 'lake: "a\\0b"'), "control character"),
         (SMALL.replace("lake: ./lake", 'lake: ""'), "lake.root: is empty"),
         (SMALL.replace("lake: ./lake", "lake: {root: x, file_mode: 240}"), "lock out Headgate"),

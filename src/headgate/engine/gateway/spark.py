@@ -29,7 +29,7 @@ from headgate.engine import SparkSettings
 from headgate.engine.causes import has_no_room, short_cause
 from headgate.engine.failure import JobFailed
 from headgate.engine.java import require_java
-from headgate.engine.packages import coordinates
+from headgate.engine.packages import coordinates, jars
 from headgate.errors import HeadgateError, Invalid, Unavailable
 
 if TYPE_CHECKING:  # they need packages that only Connect does
@@ -157,9 +157,12 @@ def _driven(settings: SparkSettings, sql: Mapping[str, str]) -> SparkSession:
             PySparkLogger.getLogger(talker).setLevel(logging.CRITICAL + 1)
     if settings.master.startswith("local"):
         at_start.setdefault("spark.driver.memory", _DRIVER_MEMORY)
-    jars = coordinates(pyspark.__version__, settings.needs, settings.packages)
-    if jars:
-        at_start["spark.jars.packages"] = ",".join(jars)
+    fetched = coordinates(pyspark.__version__, settings.needs, settings.packages)
+    if fetched:
+        at_start["spark.jars.packages"] = ",".join(fetched)
+    if own := jars(settings.packages):
+        named = at_start.get("spark.jars", "").split(",")
+        at_start["spark.jars"] = ",".join(filter(None, (*named, *own)))
     builder = SparkSession.builder.master(settings.master)
     for key, value in at_start.items():
         builder = builder.config(key, value)

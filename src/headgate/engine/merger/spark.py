@@ -6,7 +6,6 @@ No row is sent from one task to another. Lines are copied as they are; Parquet r
 that any file of the job has.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from functools import reduce
@@ -17,27 +16,24 @@ from pyspark.sql import functions as fn
 
 from headgate.engine import SparkSettings
 from headgate.engine import rows as staged_rows
-from headgate.engine.addresses import path_of, to_read, to_write
+from headgate.engine.addresses import path_below, read_below, write_below
 from headgate.engine.codecs import for_spark
 from headgate.engine.failure import JobFailed
-from headgate.engine.footers import codec_in, rows_of
-from headgate.engine.gateway.spark import Sessions, data_files
+from headgate.engine.gateway.spark import Sessions
 from headgate.engine.merger import Merged, MergeJob
-from headgate.errors import Invalid
+from headgate.engine.shelf import LOCAL, LocalShelf, Shelf, codec_in, rows_in
 
 GROUPS_AT_ONCE: Final = 100  # in one write: Spark plans a read for each
 _PART: Final = re.compile(r"part-(\d+)-.*")
 
 
 class SparkMerger:
-    """`headgate.engine.merger.Merger`, on local disks."""
+    """`headgate.engine.merger.Merger`."""
 
-    def __init__(self, settings: SparkSettings, lake_url: str) -> None:
-        """Raises Invalid."""
+    def __init__(self, settings: SparkSettings, lake_url: str, shelf: Shelf | None = None) -> None:
+        """`shelf`: of a lake that is elsewhere than on a disk of this machine. Raises Invalid."""
         self._sessions = Sessions(settings)
-        if not lake_url.startswith("file:///"):
-            raise Invalid(f"{lake_url}: files are merged on local disks only")
-        self._root = lake_url.removeprefix("file://")
+        self._shelf = shelf or LocalShelf(lake_url)
 
     def close(self) -> None:
         """Closing twice is fine."""
@@ -46,7 +42,8 @@ class SparkMerger:
     def merge(self, job: MergeJob) -> tuple[Merged, ...]:
         found: list[Merged] = []
         unchanged = "nothing was merged"
-        with self._sessions.opened(job.what, unchanged, self._root) as session:
+        place = self._shelf.url.removeprefix(LOCAL)
+        with self._sessions.opened(job.what, unchanged, place) as session:
             for first in range(0, len(job.groups), GROUPS_AT_ONCE):
                 groups = job.groups[first : first + GROUPS_AT_ONCE]
                 folder = f"{job.folder}/{first}"
@@ -56,21 +53,25 @@ class SparkMerger:
     def _merged(
         self, session: SparkSession, form: str, groups: Sequence[Sequence[str]], folder: str
     ) -> list[Merged]:
-        places = [[to_read(f"{self._root}/{path}") for path in group] for group in groups]
-        target = f"{self._root}/{folder}"
+        root = self._shelf.url
+        places = [[read_below(root, path) for path in group] for group in groups]
+        target = write_below(root, folder)
         if form == "parquet":
-            _write_rows(session, places, target)
+            packed = codec_in(self._shelf, groups[0][0])  # as they were landed
+            _write_rows(session, places, target, for_spark("parquet", packed))
         else:
             _write_lines(session, places, target, "gzip" if form == "packed" else "none")
-        files = _by_group(target, len(groups))
+        files = _by_group([*self._shelf.files(folder)], len(groups))
         if form == "parquet":
-            counts = {file: rows_of(file) for file in files}
+            counts = {path: rows_in(self._shelf, path) for path in files}
         else:
-            counts = _lines_in(session, target)
-        return [Merged(os.path.relpath(file, self._root), counts.get(file, 0)) for file in files]
+            counts = _lines_in(session, root, folder)
+        return [Merged(path, counts.get(path, 0)) for path in files]
 
 
-def _write_rows(session: SparkSession, places: Sequence[Sequence[str]], target: str) -> None:
+def _write_rows(
+    session: SparkSession, places: Sequence[Sequence[str]], target: str, codec: str
+) -> None:
     reader = session.read.option("recursiveFileLookup", "true")
     every = [place for group in places for place in group]
     # Of all files: else a column that only some have could be dropped.
@@ -78,8 +79,7 @@ def _write_rows(session: SparkSession, places: Sequence[Sequence[str]], target: 
     typed = session.read.option("recursiveFileLookup", "true").schema(schema)
     writer = _joined([typed.parquet(*group) for group in places]).write.mode("errorifexists")
     writer = writer.options(**staged_rows.parquet_options(schema.names))  # as they were landed
-    codec = for_spark("parquet", codec_in(path_of(every[0])))
-    writer.option("maxRecordsPerFile", "0").option("compression", codec).parquet(to_write(target))
+    writer.option("maxRecordsPerFile", "0").option("compression", codec).parquet(target)
 
 
 def _write_lines(
@@ -88,7 +88,7 @@ def _write_lines(
     reader = session.read.option("recursiveFileLookup", "true").option("lineSep", "\n")
     writer = _joined([reader.text([*group]) for group in places]).write.mode("errorifexists")
     writer = writer.option("maxRecordsPerFile", "0").option("lineSep", "\n")
-    writer.option("compression", codec).text(to_write(target))
+    writer.option("compression", codec).text(target)
 
 
 def _joined(frames: Sequence[DataFrame]) -> DataFrame:
@@ -96,20 +96,22 @@ def _joined(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, [frame.coalesce(1) for frame in frames])
 
 
-def _by_group(folder: str, groups: int) -> list[str]:
+def _by_group(paths: Sequence[str], groups: int) -> list[str]:
     """The file of each group: a task's number is in its name. Raises JobFailed."""
     found: dict[int, str] = {}
-    names = data_files(folder)
-    for name in names:
-        part = _PART.fullmatch(name)
+    for path in paths:
+        part = _PART.fullmatch(path.rpartition("/")[2])
         if part is not None:
-            found[int(part[1])] = os.path.join(folder, name)
-    if len(names) != groups or sorted(found) != list(range(groups)):
-        raise JobFailed(f"{len(names):,} files were written of {groups:,} groups of small files")
+            found[int(part[1])] = path
+    if len(paths) != groups or sorted(found) != list(range(groups)):
+        raise JobFailed(f"{len(paths):,} files were written of {groups:,} groups of small files")
     return [found[number] for number in range(groups)]
 
 
-def _lines_in(session: SparkSession, folder: str) -> dict[str, int]:
+def _lines_in(session: SparkSession, root: str, folder: str) -> dict[str, int]:
     reader = session.read.option("recursiveFileLookup", "true").option("lineSep", "\n")
-    lines = reader.text(to_read(folder)).select(fn.col("_metadata.file_path").alias("path"))
-    return {path_of(row["path"]): row["count"] for row in lines.groupBy("path").count().collect()}
+    lines = reader.text(read_below(root, folder)).select(
+        fn.col("_metadata.file_path").alias("path")
+    )
+    counted = lines.groupBy("path").count().collect()
+    return {path_below(root, row["path"]): row["count"] for row in counted}

@@ -239,7 +239,7 @@ class KafkaSource:
                 raise Halted(
                     f"topic {name} was deleted and made again: its offsets begin anew, and what "
                     "was not read of the old one is gone; nothing is read until a person decides; "
-                    f"next: {self._accept(name)}"
+                    f"next: {self._accept(name)}; or begin anew in another folder: {self._anew()}"
                 )
 
     def _is_past(self, name: str) -> bool:
@@ -300,9 +300,8 @@ class KafkaSource:
             raise Halted(
                 f"{name}: its end is offset {bounds.high:,}, and {position:,} was reached before: "
                 "records were taken back at the source, and others will have their offsets; "
-                "nothing is read until a person decides; next: read the topic as a stream of "
-                "another name, "
-                f'and headgate stream retire {quote(self._stream)} --reason "…"'
+                "nothing is read until a person decides; next: begin anew in another folder: "
+                f"{self._anew()}"
             )
         # What was read under another isolation may be part of a transaction that is still open.
         end = max(position, self._end(bounds))
@@ -329,6 +328,9 @@ class KafkaSource:
 
     def _accept(self, what: str) -> str:
         return f'headgate gap accept {quote(self._stream)} {quote(what)} --reason "…"'
+
+    def _anew(self) -> str:
+        return f'headgate stream reset {quote(self._stream)} --into FOLDER --reason "…"'
 
     # What waits
 

@@ -3,7 +3,6 @@
 A file is moved, never copied and never onto something; one by one, many at once, by many at once.
 """
 
-import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -134,7 +133,8 @@ class PublishingContract:
     def test_l11_many_are_published_at_once(
         self, harness: LakeHarness, lake: Lake, count: int
     ) -> None:
-        wanted = [Wanted(f"{n}", f"day/{n % 3}/{n}", facts_of(b"%d" % n)) for n in range(count)]
+        facts = [harness.facts_of(b"%d" % n) for n in range(count)]
+        wanted = [Wanted(f"{n}", f"day/{n % 3}/{n}", facts[n]) for n in range(count)]
         for n in range(count):
             harness.put(wanted[n].staged, b"%d" % n)
         lake.seal([one.staged for one in wanted])
@@ -155,7 +155,8 @@ class PublishingContract:
             staged(harness, lake, name, b"right")
         harness.put(f"{PRIVATE}/damaged", b"wrong")
         harness.put(f"{PRIVATE}/longer", b"right and more")
-        wanted = [Wanted(one, f"day/{one}", facts_of(b"right")) for one in (*names, "missing")]
+        right = harness.facts_of(b"right")
+        wanted = [Wanted(one, f"day/{one}", right) for one in (*names, "missing")]
 
         done = lake.publish_all(wanted)
 
@@ -183,7 +184,7 @@ class PublishingContract:
         again = lake.publish_all([one for one in wanted if one.staged in files])
         assert set(again) <= {True}
         assert {one.published: one.facts for one in wanted} == {
-            path: facts_of(content) for path, content in harness.files().items()
+            path: harness.facts_of(content) for path, content in harness.files().items()
         }
 
     def test_l2_l11_many_who_publish_the_same_at_once_lose_and_double_nothing(
@@ -195,14 +196,14 @@ class PublishingContract:
         at_once([partial(one.publish_all, wanted) for one in lakes])
 
         assert {one.published: one.facts for one in wanted} == {
-            path: facts_of(content) for path, content in harness.files().items()
+            path: harness.facts_of(content) for path, content in harness.files().items()
         }
 
     def _many(self, harness: LakeHarness, lake: Lake) -> "list[Wanted]":
         """More than are worth doing one by one, in more folders than are settled one by one."""
         contents = [b"%d" % n for n in range(100)]
         wanted = [
-            Wanted(f"{n % 3}/{n}", f"day/{n % 12}/{n}", facts_of(content))
+            Wanted(f"{n % 3}/{n}", f"day/{n % 12}/{n}", harness.facts_of(content))
             for n, content in enumerate(contents)
         ]
         for one, content in zip(wanted, contents, strict=True):
@@ -245,10 +246,6 @@ def staged(harness: LakeHarness, lake: Lake, name: str, content: bytes) -> FileF
     harness.put(f"{PRIVATE}/{name}", content)
     (facts,) = lake.seal([f"{PRIVATE}/{name}"])
     return facts
-
-
-def facts_of(content: bytes) -> FileFacts:
-    return FileFacts(len(content), f"sha256:{hashlib.sha256(content).hexdigest()}")
 
 
 def outcome(call: Call) -> str | None:

@@ -5,6 +5,7 @@
 const EVERY_MS = 2000, ANSWER_WITHIN_MS = 30000, HOUR_MS = 3600000;
 const STATES = {  // each with a mark, so that no state is told by its colour alone
   "ready": "", "closing": "…", "waiting": "·", "late": "!", "held": "‖", "withdrawn": "↩",
+  "expired": "∅", "erased": "×",
   "not over": "", "not expected": "",
 };
 const LABEL = 178, STEP = 18, CELL = 16, ROW = 24, HEIGHT = 20, HEAD = 36;
