@@ -76,7 +76,8 @@ def test_nobody_there_and_nobody_who_answers_in_time_say_nothing(
     server.stop()
     with pytest.raises(Unavailable, match="cannot be asked"):
         Registry(server.url).schema(7)
-    monkeypatch.setattr(module, "CALL_S", 0.0001)
+    monkeypatch.setattr(module, "CALL_S", 0.2)
+    server.slow_s = 1.0
     server.start()
     with pytest.raises(Unavailable, match="cannot be asked"):
         Registry(server.url).schema(7)
