@@ -4,6 +4,7 @@ Rows are read from the published files alone: no document and no record of a com
 """
 
 import gc
+import gzip
 import json
 import os
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 from headgate import App, Files, Stream
@@ -205,8 +207,13 @@ def _rows(place: str, path: Path) -> Iterator[Row]:
     if path.suffix == ".parquet":
         for one in values_of(str(path)):
             yield _of_struct(place, one)
+    elif path.suffix == ".avro":
+        with path.open("rb") as content:
+            for row in fastavro.reader(content):
+                yield _of_struct(place, dict(row))  # type: ignore[arg-type] # a record is one
     else:
-        for line in path.read_bytes().split(b"\n")[:-1]:
+        raw = path.read_bytes()
+        for line in (gzip.decompress(raw) if path.suffix == ".gz" else raw).split(b"\n")[:-1]:
             yield _of_line(place, line)
 
 

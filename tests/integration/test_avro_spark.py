@@ -132,6 +132,13 @@ def test_each_id_is_decoded_by_its_own_schema(bench: LogBench, server: RegistryS
     assert [ms_of(rows[0]), ms_of(rows[2])] == [AT_MS + 7, AT_MS + 5]
     assert sorted(server.asked) == [1, 2, 3, 4, 5]  # what is known is not asked for again
 
+    stage(bench, values[0], coding=BY_ID, stream="others")
+
+    assert bench.engine._ids == {
+        ("orders", "registry"): {1, 2, 3, 4, 5},
+        ("others", "registry"): {1},  # no column for what only others have
+    }
+
 
 def test_a_schema_that_shows_up_later_costs_a_second_look_and_no_record(
     bench: LogBench, server: RegistryServer, monkeypatch: pytest.MonkeyPatch

@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 
 from headgate import Announced, App, JsonObject
+from headgate.ambient import SystemAmbient
 from headgate.app.acts import Person
+from headgate.app.letters import letters_of
 from headgate.app.nodes import Joined
 from headgate.app.progress import ShardProgress
 from headgate.cluster import worker
 from headgate.engine import Job
+from headgate.lake import LakeSettings
+from headgate.lake.opening import open_lake
 from headgate.landing.stream_document import shard_of
 from headgate.node import Ending
 from headgate.periods import HOUR_MS, Period
@@ -188,21 +192,29 @@ def name_in(shard: int) -> str:
 
 def test_dead_letters_that_are_driven_in_again_land_once(yard: Yard) -> None:
     old_ms, new_ms = whole_hour(3), now_ms()
-    wrong = {"parquet": "parquet", "as json": "json"}
+    wrong: dict[str, dict[str, Any]] = {
+        "parquet": {"land_as": "parquet"},
+        "as json": {"land_as": "json"},
+        "packed": {"land_as": "json", "codec": "gzip"},
+        "as avro": {"land_as": "avro"},
+        "as columns": {"columns": "id BIGINT, time BIGINT"},
+    }
     for name in wrong:
         yard.drop(name, "a.json", [{"id": 1, "time": new_ms}, {"id": 2, "time": old_ms}, {"id": 3}])
     first = str(Period.hour_of(new_ms))  # what is before it is late
-    app = yard.app(
-        *(yard.stream(n, "$.at", land_as=kind, first_hour=first) for n, kind in wrong.items())
-    )
+    app = yard.app(*(yard.stream(n, "$.at", first_hour=first, **how) for n, how in wrong.items()))
     app.run(until="idle")
     assert all(yard.rows(name).reasons == {"no event time": 3} for name in wrong)
 
     corrected = yard.app(
-        *(yard.stream(n, "$.time", land_as=kind, first_hour=first) for n, kind in wrong.items())
+        *(yard.stream(n, "$.time", first_hour=first, **how) for n, how in wrong.items())
     )
+    lake = open_lake(LakeSettings(str(yard.lake)), SystemAmbient())
     with corrected.acts() as acts:
         letters = {name: [entry.path for entry in acts.dead_letters(name)] for name in wrong}
+        for (path,) in letters.values():
+            shown = [(one.reason, json.loads(one.raw)["id"]) for one in letters_of(lake, path)]
+            assert sorted(shown) == [("no event time", number) for number in (1, 2, 3)]
         for name, paths in letters.items():
             assert [acts.redrive(name, path, ME) for path in paths] == [True]
             assert [acts.redrive(name, path, ME) for path in paths] == [False]
@@ -215,7 +227,7 @@ def test_dead_letters_that_are_driven_in_again_land_once(yard: Yard) -> None:
         assert [(row.reason, row.raw) for row in rows.dead] == [("no event time", b'{"id": 3}')]
         assert not (yard.lake / path).exists()
         assert {row.partition for row in rows.data} == {"redrive-0"}
-    assert len(yard.ledger("deadletter.redriven")) == 2
+    assert len(yard.ledger("deadletter.redriven")) == len(wrong)
     check(corrected, yard)
 
 

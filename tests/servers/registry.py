@@ -6,6 +6,8 @@ GET /schemas/ids/{id}     the schema, or 404 with the code 40403
 import base64
 import json
 import threading
+import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +24,7 @@ class RegistryServer:
         self.schemas: dict[int, dict[str, Any]] = {}
         self.asked: list[int] = []
         self.password = ""  # of the user `reader`
+        self.slow_s = 0.0  # before each answer
         self.answer: tuple[int, bytes] | None = None  # instead of the right one
         self._server: ThreadingHTTPServer | None = None
 
@@ -45,8 +48,15 @@ class RegistryServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                time.sleep(registry.slow_s)
                 status, body = registry.answered(self.path, self.headers.get("Authorization", ""))
+                with suppress(OSError):  # who waits no more has hung up
+                    self.tell(status, body)
+
+            def tell(self, status: int, body: bytes) -> None:
                 self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", f"{registry.url}/schemas/ids/1")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

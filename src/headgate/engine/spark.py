@@ -100,6 +100,7 @@ class SparkEngine:
         self._is_started_here = False
         self._has_quick = False  # the session has our function
         self._weights = Weights()
+        self._ids: dict[tuple[str, str], set[int]] = {}  # of schemas, by stream and their place
 
     def stage(self, job: Job) -> Staged:
         shape = job.shape
@@ -137,13 +138,16 @@ class SparkEngine:
         coding = shape.avro
         if coding is None:
             return ()
-        schemas = self._schemas_of(shape)
-        known = schemas.known(coding.place)
-        if coding.is_by_id and not known and not asked:
+        schemas, wanted = self._schemas_of(shape), verdict.wanted_of_avro(shape)
+        if not coding.is_by_id:
+            return decoders_of(schemas.known(coding.place), wanted, is_by_id=False)
+        seen = self._ids.setdefault((shape.stream, coding.place), set())
+        if not seen and not asked:
             first = frame.limit(RECORDS_LOOKED_AT).select(fn.expr(verdict.schema_id(shape)))
             asked |= {row[0] for row in first.distinct().collect() if row[0] is not None}
-            known = schemas.learn(coding.place, asked)
-        return decoders_of(known, verdict.wanted_of_avro(shape), is_by_id=coding.is_by_id)
+            seen |= {*schemas.learn(coding.place, asked)}
+        known = schemas.known(coding.place)
+        return decoders_of({one: known[one] for one in {*seen}}, wanted, is_by_id=True)
 
     def _is_more_known(
         self, session: SparkSession, job: Job, schema: StructType, staged: Staged, asked: set[int]
@@ -163,7 +167,9 @@ class SparkEngine:
                 "landed; next: correct source.format and source.framing in the settings"
             )
         asked |= found
-        return bool(found) and bool(self._schemas_of(job.shape).learn(coding.place, found))
+        new = self._schemas_of(job.shape).learn(coding.place, found) if found else {}
+        self._ids[job.shape.stream, coding.place] |= {*new}
+        return bool(new)
 
     def _schemas_of(self, shape: Shape) -> Schemas:
         if self._schemas is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from headgate.engine.avro import Schema
 from headgate.errors import Invalid, Unavailable
@@ -27,6 +27,13 @@ ONLY: Final = 0  # the id of a schema that is there for all records
 _NOT_THERE: Final = 40403  # "schema not found"
 
 log = logging.getLogger(__name__)
+
+
+class _Staying(HTTPRedirectHandler):
+    """Whoever sends us elsewhere would get the password there."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
 
 
 class Registry:
@@ -43,15 +50,13 @@ class Registry:
         elif user or password:
             both = base64.b64encode(f"{user}:{password}".encode()).decode()
             self._headers["Authorization"] = f"Basic {both}"
-        self._tls: ssl.SSLContext | None = None
-        if ca:
-            try:
-                self._tls = ssl.create_default_context(cafile=ca)
-            except (OSError, ssl.SSLError) as error:
-                raise Invalid(
-                    f"source.registry ca: {ca} has no certificates ({error}); next: ls -l "
-                    f"{quote(ca)}"
-                ) from error
+        try:
+            tls = ssl.create_default_context(cafile=ca or None)
+        except OSError as error:
+            raise Invalid(
+                f"source.registry ca: {ca} has no certificates ({error}); next: ls -l {quote(ca)}"
+            ) from error
+        self._opener = build_opener(_Staying(), HTTPSHandler(context=tls))
 
     def schema(self, number: int) -> str | None:
         """None: it knows none of this id that is Avro of a record. Raises Unavailable, Invalid."""
@@ -80,7 +85,7 @@ class Registry:
     def _answer(self, where: str) -> Mapping[str, Any] | None:
         request = Request(where, headers=self._headers)  # noqa: S310 - the settings allow http(s) only
         try:
-            with urlopen(request, timeout=CALL_S, context=self._tls) as answer:  # noqa: S310
+            with self._opener.open(request, timeout=CALL_S) as answer:
                 found = json.loads(answer.read(ANSWER_BYTES_MAX))
         except HTTPError as error:
             with error:

@@ -59,6 +59,7 @@ def test_what_is_no_avro_of_a_record_is_as_good_as_unknown(server: RegistryServe
         (200, b"<html>log in</html>"),
         (200, b"[]"),
         (200, b"{}"),
+        (302, b""),
     ],
 )
 def test_whatever_else_it_answers_says_nothing_about_a_record(
@@ -75,7 +76,8 @@ def test_nobody_there_and_nobody_who_answers_in_time_say_nothing(
     server.stop()
     with pytest.raises(Unavailable, match="cannot be asked"):
         Registry(server.url).schema(7)
-    monkeypatch.setattr(module, "CALL_S", 0.0001)
+    monkeypatch.setattr(module, "CALL_S", 0.2)
+    server.slow_s = 1.0
     server.start()
     with pytest.raises(Unavailable, match="cannot be asked"):
         Registry(server.url).schema(7)
