@@ -10,16 +10,21 @@ Measured with hdfs-native 0.14.7 and a name node 3.5.0:
 - A server that is silent is waited for without end: so there is a limit here. The client is then
   given up with its connection; what it has sent may still arrive.
 - For a server that cannot be reached it tries for 15 s; told to try once, for half a second.
+- Its asynchronous client panics where it would pause before it tries again (`no reactor running`).
+  So the other one is called, each call in a thread of a pool that is this wire's.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor  # noqa: TID251 - a silent call must be left
 from typing import Any, Final, TypeVar
 
-from hdfs_native import AsyncClient
+from hdfs_native import Client
 
 T = TypeVar("T")
+
+THREADS_MAX: Final = 32
 
 _RPC: Final = re.compile(r'(?:Fatal)?RPCError\("([^"]*)", "(.*)', re.DOTALL)
 _ONCE: Final = {"dfs.client.failover.max.attempts": "1"}
@@ -54,20 +59,25 @@ class Wire:
         self._url = url
         self._config = dict(_ONCE) if is_one_host else {}
         self._within_ms = answer_within_ms
-        self._client = self._opened()
+        self._line = self._opened()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Not to be called where an event loop runs."""
         return asyncio.run(work)
 
-    async def ask(self, call: Callable[[AsyncClient], Awaitable[T]]) -> T:
+    async def ask(self, call: Callable[[Client], T]) -> T:
         """Raises Refused, NoAnswer."""
-        client = self._client
+        line = self._line
+        client, hands = line
         try:
-            return await asyncio.wait_for(_awaited(call, client), self._within_ms / 1_000)
+            answer = asyncio.get_running_loop().run_in_executor(hands, call, client)
+            return await asyncio.wait_for(answer, self._within_ms / 1_000)
         except TimeoutError:
-            if self._client is client:
-                self._client = self._opened()  # that connection is dead, and says so to nobody
+            if self._line is line:
+                # That connection is dead, and says so to nobody; nor do threads come back from it
+                # before the client's own limit of a minute.
+                self._line = self._opened()
+                hands.shutdown(wait=False)
             raise NoAnswer(f"no answer within {self._within_ms:,} ms") from None
         except FileNotFoundError as error:
             raise Absent(_first_line(str(error))) from error
@@ -79,15 +89,12 @@ class Wire:
                 raise NoAnswer(_first_line(str(error))) from error
             raise Refused(_first_line(matched[2]), matched[1].rpartition(".")[2]) from error
 
-    def _opened(self) -> AsyncClient:
+    def _opened(self) -> tuple[Client, ThreadPoolExecutor]:
         try:
-            return AsyncClient(self._url, self._config)
+            client = Client(self._url, self._config)
         except (OSError, RuntimeError) as error:
             raise NoAnswer(f"{self._url}: {_first_line(str(error))}") from error
-
-
-async def _awaited(call: Callable[[AsyncClient], Awaitable[T]], client: AsyncClient) -> T:
-    return await call(client)
+        return client, ThreadPoolExecutor(THREADS_MAX, "hdfs")
 
 
 def _first_line(text: str) -> str:
