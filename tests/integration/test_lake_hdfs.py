@@ -67,9 +67,10 @@ def test_g3_a_move_whose_answer_is_lost_is_unknown_and_not_made_twice(
 ) -> None:
     lake = opened(harness)
     facts = lake.stage(STAGED, b"f")
+    lake.stage("day/other", b"other")  # the folder is there
     with lost_answers(lake, hdfs, monkeypatch), pytest.raises(OutcomeUnknown, match="day/f"):
         lake.publish(STAGED, "day/f")
-    assert harness.files() == {"day/f": b"f"}
+    assert harness.files() == {"day/f": b"f", "day/other": b"other"}
     assert not carry_out(PublishFile("s/0", STAGED, "day/f", facts), lake), "it was done already"
 
 
