@@ -1,6 +1,6 @@
 import pytest
 
-from headgate.engine.packages import TESTED, coordinates
+from headgate.engine.packages import TESTED, coordinates, left_out
 from headgate.errors import Invalid
 
 
@@ -27,5 +27,12 @@ def test_a_line_that_was_not_tested_is_invalid_and_says_what_to_do() -> None:
 
 def test_every_coordinate_is_whole() -> None:
     for tested in TESTED.values():
-        for one in tested.values():
-            assert len(one.split(":")) == 3
+        for several in tested.values():
+            for one in several.split(","):
+                assert len(one.split(":")) == 3
+
+
+def test_half_a_gigabyte_that_nobody_needs_is_left_out() -> None:
+    assert left_out(("kafka", "s3")) == ("software.amazon.awssdk:bundle",)
+    assert left_out(("kafka",)) == ()
+    assert left_out(("s3",), ("a:b:1",)) == ()

@@ -29,7 +29,7 @@ from headgate.engine import SparkSettings
 from headgate.engine.causes import has_no_room, short_cause
 from headgate.engine.failure import JobFailed
 from headgate.engine.java import require_java
-from headgate.engine.packages import coordinates
+from headgate.engine.packages import coordinates, left_out
 from headgate.errors import HeadgateError, Invalid, Unavailable
 
 if TYPE_CHECKING:  # they need packages that only Connect does
@@ -160,6 +160,9 @@ def _driven(settings: SparkSettings, sql: Mapping[str, str]) -> SparkSession:
     jars = coordinates(pyspark.__version__, settings.needs, settings.packages)
     if jars:
         at_start["spark.jars.packages"] = ",".join(jars)
+    unneeded = left_out(settings.needs, settings.packages)
+    if unneeded:
+        at_start.setdefault("spark.jars.excludes", ",".join(unneeded))
     builder = SparkSession.builder.master(settings.master)
     for key, value in at_start.items():
         builder = builder.config(key, value)
