@@ -79,7 +79,8 @@ def doctor_store(
 @app.command("lake")
 def doctor_lake(
     url: Annotated[
-        str, typer.Argument(help="A folder, or s3://BUCKET/FOLDER; none: that of the settings.")
+        str,
+        typer.Argument(help="A folder, or a URL as for the settings; none: that of the settings."),
     ] = "",
     endpoint: Annotated[str, typer.Option(help="Of s3: where the server is.")] = "",
     config: ConfigPath = None,

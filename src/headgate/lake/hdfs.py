@@ -195,7 +195,7 @@ class HdfsLake:
                 raise self._missing(path)
         if self._has_access:
             await _at_once(self._give_access, paths, FILES_AT_ONCE)
-        now_ms = await self._server_ms() if paths else 0
+        now_ms = await self._clock_ms() if paths else 0
         read = await _at_once(self._digest, paths, READS_AT_ONCE)
         sealed = []
         for path, one in zip(paths, read, strict=True):
@@ -210,7 +210,17 @@ class HdfsLake:
             sealed.append(facts)
         return tuple(sealed)
 
-    async def _server_ms(self) -> int:
+    def server_ms(self) -> float:
+        """What time it is there. Raises Unavailable."""
+        now_ms = self._run(STAGING, self._clock_ms())
+        if now_ms == 0:
+            raise Unavailable(
+                f"{self._place(STAGING)}: HDFS takes no file, and so does not say what time it is; "
+                f"next: hdfs dfs -ls {quote(self._place(''))}"
+            )
+        return now_ms
+
+    async def _clock_ms(self) -> int:
         """What time it is at least, by the name node's clock; 0: it does not say."""
         path = join(STAGING, f".clock-{self._ambient.new_id()}")
         try:

@@ -80,6 +80,10 @@ def clock_of(settings: LakeSettings, ambient: Ambient) -> Callable[[], float]:
         from headgate.lake.s3 import S3Lake
 
         return S3Lake(settings, ambient).server_ms
+    if scheme_of(settings.root) == "hdfs":
+        from headgate.lake.hdfs import HdfsLake
+
+        return HdfsLake(settings, ambient).server_ms
     root = local_root(settings.root)
 
     def disk_ms() -> float:
