@@ -285,6 +285,42 @@ for n in range(1_000):
 """
 
 
+VISITOR = """
+import sys
+from headgate.ambient import SystemAmbient
+from headgate.errors import Unavailable
+from headgate.lake import LakeSettings
+from headgate.lake.hdfs import HdfsLake
+
+lake = HdfsLake(LakeSettings(sys.argv[1]), SystemAmbient(), answer_within_ms=1_000)
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    lake.facts("x")
+except Unavailable:
+    sys.exit(3)
+"""
+
+
+def test_a_program_ends_although_the_name_node_is_silent(
+    harness: HdfsLakeHarness, hdfs: HdfsCluster
+) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", VISITOR, opened(harness).url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    hdfs.name_node.pause()
+    try:
+        child.communicate("go\n", timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 3
+
+
 @pytest.mark.parametrize("pause_ms", [100, 300, 600])
 def test_inv5_whoever_is_killed_leaves_each_file_whole_under_one_name_or_gone(
     harness: HdfsLakeHarness, pause_ms: int

@@ -11,20 +11,20 @@ Measured with hdfs-native 0.14.7 and a name node 3.5.0:
   given up with its connection; what it has sent may still arrive.
 - For a server that cannot be reached it tries for 15 s; told to try once, for half a second.
 - Its asynchronous client panics where it would pause before it tries again (`no reactor running`).
-  So the other one is called, each call in a thread of a pool that is this wire's.
+  So the other one is called, each call in a thread of its own, which is left behind if nobody
+  answers: it would not come back for minutes, and no program may wait for it before it ends.
 """
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor  # noqa: TID251 - a silent call must be left
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from hdfs_native import Client
 
 T = TypeVar("T")
-
-THREADS_MAX: Final = 32
 
 _RPC: Final = re.compile(r'(?:Fatal)?RPCError\("([^"]*)", "(.*)', re.DOTALL)
 _ONCE: Final = {"dfs.client.failover.max.attempts": "1"}
@@ -59,7 +59,7 @@ class Wire:
         self._url = url
         self._config = dict(_ONCE) if is_one_host else {}
         self._within_ms = answer_within_ms
-        self._line = self._opened()
+        self._client = self._opened()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Not to be called where an event loop runs."""
@@ -67,17 +67,13 @@ class Wire:
 
     async def ask(self, call: Callable[[Client], T]) -> T:
         """Raises Refused, NoAnswer."""
-        line = self._line
-        client, hands = line
+        client = self._client
         try:
-            answer = asyncio.get_running_loop().run_in_executor(hands, call, client)
+            answer = asyncio.wrap_future(_begun(call, client))
             return await asyncio.wait_for(answer, self._within_ms / 1_000)
         except TimeoutError:
-            if self._line is line:
-                # That connection is dead, and says so to nobody; nor do threads come back from it
-                # before the client's own limit of a minute.
-                self._line = self._opened()
-                hands.shutdown(wait=False)
+            if self._client is client:
+                self._client = self._opened()  # that connection is dead, and says so to nobody
             raise NoAnswer(f"no answer within {self._within_ms:,} ms") from None
         except FileNotFoundError as error:
             raise Absent(_first_line(str(error))) from error
@@ -89,12 +85,26 @@ class Wire:
                 raise NoAnswer(_first_line(str(error))) from error
             raise Refused(_first_line(matched[2]), matched[1].rpartition(".")[2]) from error
 
-    def _opened(self) -> tuple[Client, ThreadPoolExecutor]:
+    def _opened(self) -> Client:
         try:
-            client = Client(self._url, self._config)
+            return Client(self._url, self._config)
         except (OSError, RuntimeError) as error:
             raise NoAnswer(f"{self._url}: {_first_line(str(error))}") from error
-        return client, ThreadPoolExecutor(THREADS_MAX, "hdfs")
+
+
+def _begun(call: Callable[[Client], T], client: Client) -> "Future[T]":
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # from now on nobody can call it off
+
+    def work() -> None:
+        try:
+            future.set_result(call(client))
+        except BaseException as error:  # noqa: BLE001 - for whoever waits, a panic of Rust included
+            future.set_exception(error)
+
+    # A daemon: an executor's threads are waited for when the program ends.
+    threading.Thread(target=work, name="hdfs", daemon=True).start()  # noqa: TID251 - see above
+    return future
 
 
 def _first_line(text: str) -> str:
