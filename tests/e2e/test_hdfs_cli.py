@@ -149,3 +149,11 @@ def test_a_name_node_that_is_away_is_told_with_the_next_command(landed: Installa
     assert done.returncode == 3, done.stdout + done.stderr
     assert "HDFS did not answer" in done.stderr
     assert "next: try again, or hdfs dfs -ls hdfs://" in done.stderr
+
+
+def test_doctor_finds_the_lake_safe(landed: Installation) -> None:
+    done = landed.ask("doctor", "lake", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["is_safe"]
+    staged = [path for path in landed.contents() if path.startswith("_headgate/staging/")]
+    assert staged == []

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from hdfs_native import Client
+from hdfs_native import Client, FileStatus
 
 from headgate.ambient import SystemAmbient
 from headgate.commits.steps import PublishFile, carry_out
@@ -49,9 +49,13 @@ def lost_answers(
     real = lake._rename
 
     async def rename(path: str, to: str, *, is_overwriting: bool = False) -> None:
-        with cluster.wire.lose_replies():
-            threading.Timer(1, cluster.wire.heal).start()
+        cluster.wire.lose_replies()
+        healing = threading.Timer(1, cluster.wire.heal)  # which breaks the connection
+        healing.start()
+        try:
             await real(path, to, is_overwriting=is_overwriting)
+        finally:
+            healing.join()
 
     with monkeypatch.context() as patch:
         patch.setattr(lake, "_rename", rename)
@@ -63,40 +67,37 @@ def test_g3_a_move_whose_answer_is_lost_is_unknown_and_not_made_twice(
 ) -> None:
     lake = opened(harness)
     facts = lake.stage(STAGED, b"f")
+    lake.stage("day/other", b"other")  # the folder is there
     with lost_answers(lake, hdfs, monkeypatch), pytest.raises(OutcomeUnknown, match="day/f"):
         lake.publish(STAGED, "day/f")
-    assert harness.files() == {"day/f": b"f"}
+    assert harness.files() == {"day/f": b"f", "day/other": b"other"}
     assert not carry_out(PublishFile("s/0", STAGED, "day/f", facts), lake), "it was done already"
 
 
 def test_a_zombie_that_publishes_what_was_rightly_removed_brings_nothing_back(
-    harness: HdfsLakeHarness, hdfs: HdfsCluster
+    harness: HdfsLakeHarness, hdfs: HdfsCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zombie, other = opened(harness), opened(harness)
     facts = zombie.stage(STAGED, b"f")
-    zombie.publish(f"{STAGED}", "warm/f")  # so that its folder and its connection are there
-    zombie.publish("warm/f", STAGED)
-    answered = threading.Event()
+    zombie.stage("day/other", b"other")  # the folder is there
+    staged = zombie._wire.run(zombie._look(STAGED))
 
-    def publish_late() -> None:
-        with pytest.raises((OutcomeUnknown, Unavailable)):
+    async def looked(_path: str) -> FileStatus | None:
+        return staged  # before the pause
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zombie, "_look", looked)
+        hdfs.name_node.pause()  # the request lies there, and is carried out when nobody waits
+        with pytest.raises(OutcomeUnknown):
             zombie.publish(STAGED, "day/f")
-        answered.set()
-
-    hdfs.name_node.pause()  # its request lies there, and is carried out when nobody waits for it
-    thread = threading.Thread(target=publish_late)
-    thread.start()
-    assert answered.wait(60)
-    thread.join()
-    hdfs.name_node.resume()
+        hdfs.name_node.resume()
     carry_out(PublishFile("s/0", STAGED, "day/f", facts), other)
     other.remove("day/f", facts)
 
     for _ in range(3):
         with pytest.raises(Unavailable):
             zombie.publish(STAGED, "day/f")
-    assert "day/f" not in harness.files()
-    assert harness.files() == {}
+    assert harness.files() == {"day/other": b"other"}
 
 
 def test_staging_whose_last_answer_is_lost_is_known_to_be_done(
@@ -282,6 +283,42 @@ for n in range(1_000):
     if n % 3 == 0:
         lake.remove(f"day/{n % 7}/{n}", facts)
 """
+
+
+VISITOR = """
+import sys
+from headgate.ambient import SystemAmbient
+from headgate.errors import Unavailable
+from headgate.lake import LakeSettings
+from headgate.lake.hdfs import HdfsLake
+
+lake = HdfsLake(LakeSettings(sys.argv[1]), SystemAmbient(), answer_within_ms=1_000)
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    lake.facts("x")
+except Unavailable:
+    sys.exit(3)
+"""
+
+
+def test_a_program_ends_although_the_name_node_is_silent(
+    harness: HdfsLakeHarness, hdfs: HdfsCluster
+) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", VISITOR, opened(harness).url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    hdfs.name_node.pause()
+    try:
+        child.communicate("go\n", timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 3
 
 
 @pytest.mark.parametrize("pause_ms", [100, 300, 600])

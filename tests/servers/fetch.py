@@ -77,9 +77,11 @@ class Jars(Item):
         (folder / "pom.xml").write_text(self._pom())
         copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
         libs = folder / "libs"
-        run(
-            ["mvn", "-q", "-B", copy, "-DincludeScope=runtime", f"-DoutputDirectory={libs}"], folder
-        )
+        # Its own store of poms: Spark reads the usual one, where a pom without its jar is to it
+        # a jar that cannot be had.
+        own = f"-Dmaven.repo.local={cache_folder() / 'maven'}"
+        to = f"-DoutputDirectory={libs}"
+        run(["mvn", "-q", "-B", own, copy, "-DincludeScope=runtime", to], folder)
         if self.main:
             classes = folder / "classes"
             source = str(self._source())

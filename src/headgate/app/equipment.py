@@ -32,6 +32,7 @@ from headgate.errors import Invalid
 from headgate.lake import Lake, LakeSettings
 from headgate.lake.ledger import Ledger
 from headgate.lake.opening import local_root, open_lake, scheme_of
+from headgate.lake.s3a import conf_of
 from headgate.lake.shelf import shelf_of
 from headgate.landing import StreamSettings
 from headgate.landing.jobs import Jobs
@@ -39,7 +40,7 @@ from headgate.landing.kind import LandFeed, LandKind
 from headgate.landing.names import REDRIVE, REDRIVEN, commit_of
 from headgate.landing.shard import OpenSource, Tools
 from headgate.landing.stream_document import shard_of
-from headgate.node import Hands
+from headgate.node import HANDS, Hands
 from headgate.periods import escape_name
 from headgate.ready.kind import RootFeed, RootKind
 from headgate.ready.work import RootTools
@@ -99,9 +100,15 @@ def opened_landing(
 ) -> Iterator[Landing]:
     """`engine`: instead of Spark. Raises Invalid, Unavailable."""
     check_apart(settings)
-    with closing(Hands()) as hands:
+    is_bucket = scheme_of(settings.lake.root) == "s3"
+    with closing(Hands(settings.lake.bucket.requests_max if is_bucket else HANDS)) as hands:
         lake = open_lake(settings.lake, ambient, hands.each)
-        spark = replace(resolved(settings.spark), needs=needs_of(settings))
+        own_conf = resolved(settings.spark)
+        spark = replace(
+            own_conf,
+            needs=needs_of(settings),
+            conf={**conf_of(settings.lake, ambient), **own_conf.conf},
+        )
         shelf = shelf_of(lake, hands.each)
         schemas = schemas_of(settings)
         own = engine or SparkEngine(spark, lake.url, readers_of(settings), schemas, shelf)
@@ -121,10 +128,13 @@ def kafka_streams(settings: Settings) -> list[KafkaSettings]:
 
 def needs_of(settings: Settings) -> tuple[str, ...]:
     """Jars beside Spark's own."""
-    sources = kafka_streams(settings)
     every = (*settings.streams.values(), *settings.templates.values())
-    is_avro = any("avro" in (one.source.format, one.land_as) for one in every)
-    return (*["kafka"] * bool(sources), *["avro"] * is_avro)
+    needs = {
+        "kafka": bool(kafka_streams(settings)),
+        "avro": any("avro" in (one.source.format, one.land_as) for one in every),
+        "s3": scheme_of(settings.lake.root) == "s3",
+    }
+    return tuple(need for need, is_needed in needs.items() if is_needed)
 
 
 def readers_of(settings: Settings) -> dict[str, Reader]:

@@ -1,15 +1,30 @@
 """Doctor: asks whether what Headgate stands on can be trusted."""
 
+import os
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from headgate.ambient import SystemAmbient
 from headgate.cli import console
-from headgate.cli.places import ClusterNamespace, ConfigPath, here_of
+from headgate.cli.places import (
+    ClusterNamespace,
+    ConfigPath,
+    found_settings,
+    here_of,
+    installation_of,
+)
 from headgate.cli.store import Json, UrlIfAny
+from headgate.errors import Invalid
+from headgate.lake import BucketSettings, LakeSettings
+from headgate.lake.examining import examine
+from headgate.lake.opening import clock_of, open_lake, scheme_of
+from headgate.settings.rules import endpoint as check_endpoint
+from headgate.settings.rules import lake_root
 from headgate.store.probe import ProbeReport, Verdict, probe, remarks
 from headgate.store.registry import open_store
 
@@ -20,7 +35,7 @@ STYLES = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.BAD: "bold red"}
 
 @app.callback()
 def group() -> None:
-    """Ask whether a store is safe to use, and a source can be read."""
+    """Ask whether a store or a lake is safe to use, and a source can be read."""
 
 
 @app.command("store")
@@ -59,6 +74,65 @@ def doctor_store(
     else:
         _show(url, report)
     raise typer.Exit(0 if report.is_safe else 1)
+
+
+@app.command("lake")
+def doctor_lake(
+    url: Annotated[
+        str,
+        typer.Argument(help="A folder, or a URL as for the settings; none: that of the settings."),
+    ] = "",
+    endpoint: Annotated[str, typer.Option(help="Of s3: where the server is.")] = "",
+    config: ConfigPath = None,
+    as_json: Json = False,
+) -> None:
+    """Probe the place of a lake and say in words whether it is safe.
+
+    Writes some small files below a folder of its own in staging, publishes them there, and removes
+    them again; nothing that was landed is touched. Keys are looked up as a node does. Exit code 0:
+    safe, maybe with warnings; 1: not safe.
+    """
+    ambient = SystemAmbient()
+    settings = _lake_settings(url, endpoint, config)
+    with _Progress() as progress:
+        report = examine(
+            open_lake(settings, ambient),
+            open_lake(settings, ambient),
+            clock_of(settings, ambient),
+            ambient,
+            progress.asking,
+        )
+    if as_json:
+        typer.echo(
+            console.json_line(
+                {
+                    "url": settings.root,
+                    "is_safe": report.is_safe,
+                    "words": report.words,
+                    "findings": [asdict(finding) for finding in report.findings],
+                }
+            )
+        )
+    else:
+        _show(settings.root, report)
+    raise typer.Exit(0 if report.is_safe else 1)
+
+
+def _lake_settings(url: str, endpoint: str, config: Path | None) -> LakeSettings:
+    """Of the settings; with a URL those of another place, reached in the same way if that is a
+    bucket, too. Raises Invalid."""
+    found = found_settings(config)
+    known = None if found is None else installation_of(config).settings.lake
+    if not url:
+        if known is None:
+            raise Invalid("no lake: there are no settings here; next: headgate doctor lake URL")
+        return known
+    root = lake_root(url, os.getcwd())
+    is_alike = known is not None and scheme_of(known.root) == scheme_of(root)
+    bucket = known.bucket if known is not None and is_alike else BucketSettings()
+    if endpoint:
+        bucket = replace(bucket, endpoint=check_endpoint(endpoint))
+    return LakeSettings(root, bucket=bucket)
 
 
 class _Progress:

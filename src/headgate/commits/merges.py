@@ -20,7 +20,7 @@ from headgate.periods import escape_name
 from headgate.store.codec import Whole, parse_text, text_of
 
 MERGES: Final = f"{OURS}/merges"
-FILE_NAME: Final = re.compile(r"merge(\d{5,})-(\d+)\.(?:parquet|(?:json|txt)(?:\.gz)?)")
+FILE_NAME: Final = re.compile(r"merge(\d{5,})-(\d+)\.(?:parquet|avro|(?:json|txt)(?:\.gz)?)")
 
 
 @dataclass(frozen=True, slots=True)

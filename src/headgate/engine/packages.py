@@ -19,10 +19,23 @@ TESTED: Final[Mapping[str, Mapping[str, str]]] = {
         "avro": "org.apache.spark:spark-avro_2.13:4.0.0",
         "delta": "io.delta:delta-spark_4.0_2.13:4.4.0",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
-        "s3": "org.apache.hadoop:hadoop-aws:3.4.1",
+        "s3": (
+            "org.apache.hadoop:hadoop-aws:3.4.1,"
+            "software.amazon.awssdk:s3:2.25.53,"
+            "software.amazon.awssdk:s3-transfer-manager:2.25.53,"
+            "software.amazon.awssdk:sts:2.25.53"
+        ),
     },
 }
 """By line of Spark, by what needs it: Maven coordinates that were tested together."""
+
+LEFT_OUT: Final[Mapping[str, str]] = {"s3": "software.amazon.awssdk:bundle"}
+"""What these would bring, and is not needed: half a gigabyte, of which the ones above are 14 MB."""
+
+
+def left_out(needs: Sequence[str], packages: Sequence[str] = ()) -> tuple[str, ...]:
+    """`group:artifact`; nothing if the settings say which packages."""
+    return () if packages else tuple(LEFT_OUT[need] for need in needs if need in LEFT_OUT)
 
 
 _COORDINATES: Final = re.compile(r"[^:/\s]+:[^:/\s]+:[^:/\s]+")

@@ -11,6 +11,7 @@ is sent through it.
 
 import html
 import http.client
+import os
 import re
 import select
 import threading
@@ -235,6 +236,11 @@ class Bucket:
                     return
         with suppress(OSError):
             connection.close()
+
+
+def region_of(settings: BucketSettings) -> str:
+    given = settings.region or os.environ.get("AWS_REGION")
+    return given or os.environ.get("AWS_DEFAULT_REGION") or REGION
 
 
 def endpoint_of(settings: BucketSettings, region: str) -> str:

@@ -26,13 +26,14 @@ import heapq
 import io
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from shlex import quote
 from typing import Any, BinaryIO, Final, NamedTuple, TypeVar, cast
 
-from hdfs_native import AsyncClient, AsyncFileReader, FileStatus, WriteOptions
+from hdfs_native import FileReader, FileStatus, FileWriter, WriteOptions
 
 from headgate.ambient import Ambient, Deadline
 from headgate.errors import Conflict, Corrupt, HeadgateError, Invalid, OutcomeUnknown, Unavailable
@@ -194,7 +195,7 @@ class HdfsLake:
                 raise self._missing(path)
         if self._has_access:
             await _at_once(self._give_access, paths, FILES_AT_ONCE)
-        now_ms = await self._server_ms() if paths else 0
+        now_ms = await self._clock_ms() if paths else 0
         read = await _at_once(self._digest, paths, READS_AT_ONCE)
         sealed = []
         for path, one in zip(paths, read, strict=True):
@@ -209,7 +210,17 @@ class HdfsLake:
             sealed.append(facts)
         return tuple(sealed)
 
-    async def _server_ms(self) -> int:
+    def server_ms(self) -> float:
+        """What time it is there. Raises Unavailable."""
+        now_ms = self._run(STAGING, self._clock_ms())
+        if now_ms == 0:
+            raise Unavailable(
+                f"{self._place(STAGING)}: HDFS takes no file, and so does not say what time it is; "
+                f"next: hdfs dfs -ls {quote(self._place(''))}"
+            )
+        return now_ms
+
+    async def _clock_ms(self) -> int:
         """What time it is at least, by the name node's clock; 0: it does not say."""
         path = join(STAGING, f".clock-{self._ambient.new_id()}")
         try:
@@ -363,11 +374,11 @@ class HdfsLake:
         found = await self._look(folder)
         if found is None or not found.isdir:
             return Listing((), None)
-        stream = (await self._wire.ask(self._listing(folder))).__aiter__()
+        stream = await self._wire.ask(lambda client: client.list_status(self._there(folder)))
         kept: list[Entry] = []
         while True:  # ends with the folder
             try:
-                some = await self._wire.ask(lambda _: _some(stream, LISTED_AT_ONCE))
+                some = await self._wire.ask(lambda _: list(islice(stream, LISTED_AT_ONCE)))
             except Absent:
                 break  # the folder was removed meanwhile
             entries = (self._entry(folder, status) for status in some)
@@ -380,12 +391,6 @@ class HdfsLake:
         kept = heapq.nsmallest(limit + 1, kept, key=_path_of)
         is_last = len(kept) <= limit
         return Listing(tuple(kept[:limit]), None if is_last else name_of(kept[limit - 1].path))
-
-    def _listing(self, folder: str) -> Callable[[AsyncClient], Awaitable[Any]]:
-        async def begin(client: AsyncClient) -> Any:
-            return client.list_status(self._there(folder), False)
-
-        return begin
 
     def remove(self, path: str, facts: FileFacts) -> None:
         self._run(self._checked(path), self._remove(path, facts))
@@ -482,7 +487,7 @@ class HdfsLake:
                 raise self._unknown(path, error, next_act) from error
             raise
 
-    async def _writer(self, path: str) -> tuple[Any, bytes]:
+    async def _writer(self, path: str) -> tuple[FileWriter, bytes]:
         """At the end of the file, and what ends the last line there: its writer may have died in
         it. While it is being written nobody can read it, so that is looked up before."""
         for _ in range(APPEND_TRIES):
@@ -505,7 +510,7 @@ class HdfsLake:
         last = await self._wire.ask(lambda _: reader.read_range(size_bytes - 1, 1))
         return size_bytes, b"" if last == b"\n" else b"\n"
 
-    async def _lease(self, path: str) -> Any:
+    async def _lease(self, path: str) -> FileWriter:
         """A writer at the end of this file, of which there is one at a time. Raises Unavailable."""
         deadline, held = Deadline(self._ambient, WAIT_MS), ("", Deadline(self._ambient, 0))
         while True:  # ends with the deadline
@@ -625,10 +630,10 @@ class HdfsLake:
         if found is not None and found.group != group:
             await self._wire.ask(lambda client: client.set_owner(self._there(path), None, group))
 
-    async def _reader(self, path: str) -> AsyncFileReader:
+    async def _reader(self, path: str) -> FileReader:
         return await self._wire.ask(lambda client: client.read(self._there(path)))
 
-    async def _pieces(self, reader: AsyncFileReader) -> AsyncIterator[bytes]:
+    async def _pieces(self, reader: FileReader) -> AsyncIterator[bytes]:
         for start in range(0, reader.size, PIECE_BYTES):
             piece = partial(reader.read_range, start, min(PIECE_BYTES, reader.size - start))
             yield await self._wire.ask(lambda _, read=piece: read())  # type: ignore[misc] # bound now
@@ -750,7 +755,7 @@ class HdfsLake:
 class _HdfsFile(io.RawIOBase):
     """The file that was opened, also if its name goes to another one."""
 
-    def __init__(self, reader: AsyncFileReader, wire: Wire) -> None:
+    def __init__(self, reader: FileReader, wire: Wire) -> None:
         self._reader = reader
         self._wire = wire
         self._at = 0
@@ -792,18 +797,9 @@ def _path_of(entry: Entry) -> str:
     return entry.path
 
 
-async def _some(stream: Any, count: int) -> list[FileStatus]:
-    found: list[FileStatus] = []
-    async for status in stream:
-        found.append(status)
-        if len(found) == count:
-            break
-    return found
-
-
-async def _synced(writer: Any) -> None:
+def _synced(writer: FileWriter) -> None:
     with suppress(NotImplementedError):  # erasure coded: closing is all there is
-        await writer.hsync()
+        writer.hsync()
 
 
 async def _at_once(

@@ -10,14 +10,19 @@ Measured with hdfs-native 0.14.7 and a name node 3.5.0:
 - A server that is silent is waited for without end: so there is a limit here. The client is then
   given up with its connection; what it has sent may still arrive.
 - For a server that cannot be reached it tries for 15 s; told to try once, for half a second.
+- Its asynchronous client panics where it would pause before it tries again (`no reactor running`).
+  So the other one is called, each call in a thread of its own, which is left behind if nobody
+  answers: it would not come back for minutes, and no program may wait for it before it ends.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from hdfs_native import AsyncClient
+from hdfs_native import Client
 
 T = TypeVar("T")
 
@@ -60,11 +65,12 @@ class Wire:
         """Not to be called where an event loop runs."""
         return asyncio.run(work)
 
-    async def ask(self, call: Callable[[AsyncClient], Awaitable[T]]) -> T:
+    async def ask(self, call: Callable[[Client], T]) -> T:
         """Raises Refused, NoAnswer."""
         client = self._client
         try:
-            return await asyncio.wait_for(_awaited(call, client), self._within_ms / 1_000)
+            answer = asyncio.wrap_future(_begun(call, client))
+            return await asyncio.wait_for(answer, self._within_ms / 1_000)
         except TimeoutError:
             if self._client is client:
                 self._client = self._opened()  # that connection is dead, and says so to nobody
@@ -79,15 +85,26 @@ class Wire:
                 raise NoAnswer(_first_line(str(error))) from error
             raise Refused(_first_line(matched[2]), matched[1].rpartition(".")[2]) from error
 
-    def _opened(self) -> AsyncClient:
+    def _opened(self) -> Client:
         try:
-            return AsyncClient(self._url, self._config)
+            return Client(self._url, self._config)
         except (OSError, RuntimeError) as error:
             raise NoAnswer(f"{self._url}: {_first_line(str(error))}") from error
 
 
-async def _awaited(call: Callable[[AsyncClient], Awaitable[T]], client: AsyncClient) -> T:
-    return await call(client)
+def _begun(call: Callable[[Client], T], client: Client) -> "Future[T]":
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # from now on nobody can call it off
+
+    def work() -> None:
+        try:
+            future.set_result(call(client))
+        except BaseException as error:  # noqa: BLE001 - for whoever waits, a panic of Rust included
+            future.set_exception(error)
+
+    # A daemon: an executor's threads are waited for when the program ends.
+    threading.Thread(target=work, name="hdfs", daemon=True).start()  # noqa: TID251 - see above
+    return future
 
 
 def _first_line(text: str) -> str:

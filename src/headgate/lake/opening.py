@@ -2,7 +2,9 @@
 
 import os
 import re
+from collections.abc import Callable
 from shlex import quote
+from tempfile import TemporaryFile
 
 from headgate.ambient import Ambient
 from headgate.errors import Invalid
@@ -69,6 +71,26 @@ def scheme_of(root: str) -> str:
 def is_there(settings: LakeSettings) -> bool:
     """Whether a look at it makes nothing: a local lake may not be there yet. Raises Invalid."""
     return scheme_of(settings.root) != "file" or os.path.isdir(local_root(settings.root))
+
+
+def clock_of(settings: LakeSettings, ambient: Ambient) -> Callable[[], float]:
+    """Asks the place itself what time it is, in milliseconds. Raises Invalid; each call
+    Unavailable."""
+    if scheme_of(settings.root) == "s3":
+        from headgate.lake.s3 import S3Lake
+
+        return S3Lake(settings, ambient).server_ms
+    if scheme_of(settings.root) == "hdfs":
+        from headgate.lake.hdfs import HdfsLake
+
+        return HdfsLake(settings, ambient).server_ms
+    root = local_root(settings.root)
+
+    def disk_ms() -> float:
+        with explained(root), TemporaryFile(dir=root) as file:
+            return os.fstat(file.fileno()).st_mtime_ns / 1_000_000
+
+    return disk_ms
 
 
 def place_of(lake: Lake) -> str:

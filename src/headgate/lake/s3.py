@@ -21,13 +21,14 @@ import threading
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
 
 from headgate.ambient import Ambient
 from headgate.errors import Conflict, Corrupt, HeadgateError, Invalid, OutcomeUnknown, Unavailable
 from headgate.lake import LIST_MAX, READ_BYTES_MAX, Entry, FileFacts, LakeSettings, Listing, Move
-from headgate.lake.bucket import REGION, Answer, Bucket
+from headgate.lake.bucket import Answer, Bucket, region_of
 from headgate.lake.lines import raw_of
 from headgate.lake.local import Each, in_turn
 from headgate.lake.objects import (
@@ -90,9 +91,8 @@ class S3Lake:
                 "file_mode, folder_mode and group out of lake:"
             )
         parts = urlsplit(settings.root)
-        region = settings.bucket.region or os.environ.get("AWS_REGION") or REGION
         self._settings = settings.bucket
-        self._bucket = Bucket(parts.netloc, settings.bucket, region, ambient)
+        self._bucket = Bucket(parts.netloc, settings.bucket, region_of(settings.bucket), ambient)
         self._above = parts.path.strip("/")
         self._ambient = ambient
         self._each = each
@@ -112,6 +112,17 @@ class S3Lake:
     @property
     def bucket(self) -> Bucket:
         return self._bucket
+
+    def server_ms(self) -> float:
+        """By the clock of the server, to the second. Raises Unavailable."""
+        options = {"list-type": "2", "max-keys": "1", "prefix": f"{self._key(STAGING)}/"}
+        answer = self._bucket.ask("GET", "", options, is_repeatable=True)
+        self._expect(answer, "")
+        try:
+            told = parsedate_to_datetime(answer.headers.get("date", ""))
+        except (TypeError, ValueError) as error:
+            raise Unavailable(f"{self._bucket.place('')}: tells no time ({error})") from error
+        return told.timestamp() * 1000 + 500  # it is cut to the second
 
     def stage(self, path: str, content: bytes) -> FileFacts:
         key = self._key(check_file(path))

@@ -235,13 +235,6 @@ class LakePart(Part):
                 kind = "on HDFS" if is_hdfs else "a folder of this machine"
                 kind = "a bucket" if is_bucket else kind
                 raise refused(f"has no use where the lake is {kind}: leave it out", name)
-        for name, mode in (("file_mode", self.file_mode), ("folder_mode", self.folder_mode)):
-            if is_hdfs and mode is not None and mode & ~HDFS_MODES:
-                raise refused(
-                    "has a set-user or set-group bit, and HDFS has none (a new file has its "
-                    "folder's group there anyhow): leave the first digit out",
-                    name,
-                )
         if bool(self.access_key) != bool(self.secret_key):
             raise refused("is one of two: set access_key and secret_key, or neither", "access_key")
         if self.session_token and not self.access_key:
@@ -249,7 +242,6 @@ class LakePart(Part):
         return self
 
 
-HDFS_MODES = 0o1777
 FOLDER_KEYS = ("file_mode", "folder_mode", "group")
 BUCKET_KEYS = (
     *("endpoint", "region", "path_style", "access_key", "secret_key", "session_token", "requests"),

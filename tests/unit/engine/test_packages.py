@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine.packages import TESTED, coordinates, is_path, jars
+from headgate.engine.packages import TESTED, coordinates, is_path, jars, left_out
 from headgate.errors import Invalid
 
 
@@ -29,8 +29,9 @@ def test_a_line_that_was_not_tested_is_invalid_and_says_what_to_do() -> None:
 
 def test_every_coordinate_is_whole() -> None:
     for tested in TESTED.values():
-        for one in tested.values():
-            assert len(one.split(":")) == 3
+        for several in tested.values():
+            for one in several.split(","):
+                assert len(one.split(":")) == 3
 
 
 def test_jars_of_a_folder_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -61,4 +62,11 @@ def test_what_are_no_coordinates_is_a_path(package: str, is_one: bool) -> None:
 def test_the_page_about_clusters_names_what_was_tested() -> None:
     page = Path(__file__).parents[3] / "docs/howto/use-a-spark-cluster.md"
     told = page.read_text("utf-8")
-    assert [need for need in ("kafka", "avro", "s3") if TESTED["4.0"][need] not in told] == []
+    wanted = [one for need in ("kafka", "avro", "s3") for one in TESTED["4.0"][need].split(",")]
+    assert [one for one in wanted if f"`{one}`" not in told] == []
+
+
+def test_half_a_gigabyte_that_nobody_needs_is_left_out() -> None:
+    assert left_out(("kafka", "s3")) == ("software.amazon.awssdk:bundle",)
+    assert left_out(("kafka",)) == ()
+    assert left_out(("s3",), ("a:b:1",)) == ()

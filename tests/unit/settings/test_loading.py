@@ -213,6 +213,36 @@ def test_one_lake_has_one_root_however_it_is_written(text: str) -> None:
     assert settings(SMALL.replace("lake: ./lake", f"lake: {text}")).lake.root == "/srv/app/lake"
 
 
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        ("hdfs://nn:8020/lakes/shop", "hdfs://nn:8020/lakes/shop"),
+        ("HDFS://shop-cluster/lake/", "hdfs://shop-cluster/lake"),
+    ],
+)
+def test_a_lake_on_hdfs_has_its_url_and_may_have_modes(text: str, root: str) -> None:
+    lake = f'{{root: "{text}", file_mode: "640", folder_mode: "750", group: lakers}}'
+    found = settings(SMALL.replace("lake: ./lake", f"lake: {lake}")).lake
+    assert (found.root, found.file_mode, found.folder_mode) == (root, 0o640, 0o750)
+    assert found.group == "lakers"
+
+
+@pytest.mark.parametrize(
+    ("lake", "said"),
+    [
+        ('"hdfs://nn:8020"', "hdfs://HOST:PORT/FOLDER"),
+        ('"hdfs://nn:8020/"', "hdfs://HOST:PORT/FOLDER"),
+        ('"hdfs://nn:8020/a/../b"', "hdfs://HOST:PORT/FOLDER"),
+        ('"hdfs://me@nn:8020/a"', "hdfs://HOST:PORT/FOLDER"),
+        ('{root: "hdfs://nn:8020/a", endpoint: "http://x:1"}', "on HDFS"),
+    ],
+)
+def test_what_hdfs_cannot_do_is_refused_in_words(lake: str, said: str) -> None:
+    problems = judge(SMALL.replace("lake: ./lake", f"lake: {lake}").encode(), "/srv/app", {})
+    assert problems.settings is None
+    assert said in str(problems.problems)
+
+
 @pytest.mark.parametrize("mode", ['"640"', "640", "0640", "0o640", '"0640"'])
 def test_a_mode_is_written_as_for_chmod(mode: str) -> None:
     text = SMALL.replace("lake: ./lake", f"lake: {{root: l, file_mode: {mode}}}")

@@ -29,7 +29,7 @@ from headgate.engine import SparkSettings
 from headgate.engine.causes import has_no_room, short_cause
 from headgate.engine.failure import JobFailed
 from headgate.engine.java import require_java
-from headgate.engine.packages import coordinates, jars
+from headgate.engine.packages import coordinates, jars, left_out
 from headgate.errors import HeadgateError, Invalid, Unavailable
 
 if TYPE_CHECKING:  # they need packages that only Connect does
@@ -163,6 +163,9 @@ def _driven(settings: SparkSettings, sql: Mapping[str, str]) -> SparkSession:
     if own := jars(settings.packages):
         named = at_start.get("spark.jars", "").split(",")
         at_start["spark.jars"] = ",".join(filter(None, (*named, *own)))
+    unneeded = left_out(settings.needs, settings.packages)
+    if unneeded:
+        at_start.setdefault("spark.jars.excludes", ",".join(unneeded))
     builder = SparkSession.builder.master(settings.master)
     for key, value in at_start.items():
         builder = builder.config(key, value)
