@@ -56,6 +56,7 @@ from headgate.lake.signing import escaped
 from headgate.lake.uploads import PART_BYTES, Refused, copy_in_parts, copy_source, give_up_all
 
 COPY_BYTES_MAX: Final = 5 << 30  # a server copies no more in one request
+DELETE_AT_ONCE: Final = 50  # of many that are deleted by several requests at the same time
 DELETE_MAX: Final = 1_000  # of one request, as of one page of a listing
 REMOVE_PAGES_MAX: Final = 10_000
 APPEND_TRIES: Final = 200
@@ -251,8 +252,10 @@ class S3Lake:
             found = self._look(published)
             if found is None and self._look(staged) is not None:
                 return Unavailable(
-                    f"{origin}: changed while it was published, and nothing was done; next: try "
-                    "again"
+                    f"{place}: is taken, says the server, and nothing is there: {origin} changed "
+                    "just now, or the bucket keeps versions, and a removed file keeps its name; "
+                    "nothing was done; next: try again, or ask this server: headgate doctor lake "
+                    f"{self._bucket.place(self._above)}"
                 )
             return Conflict(
                 f"{place}: something has this name, and nothing was done; next: compare the two, "
@@ -289,7 +292,10 @@ class S3Lake:
 
         copied = [number for number, is_it in enumerate(self._each(copy, list(moves))) if is_it]
         with suppress(Unavailable, OutcomeUnknown):
-            self._delete([self._key(moves[number].staged) for number in copied])
+            keys = [self._key(moves[number].staged) for number in copied]
+            # Not all in one request: the server takes one after the other.
+            few = [keys[n : n + DELETE_AT_ONCE] for n in range(0, len(keys), DELETE_AT_ONCE)]
+            self._each(self._delete, few)
             left = self._left([moves[number].staged for number in copied])
             for number in copied:
                 done[number] = moves[number].staged not in left
