@@ -353,6 +353,29 @@ def test_lost_answers_leave_an_unknown_outcome_that_a_look_settles(
     assert place.public() == {"day/f": b"f"}
 
 
+@pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
+def test_lines_whose_answer_was_lost_are_added_once(place: Place, is_done: bool) -> None:
+    lake, nth = place.meddled(), Nth(1)
+    lake.append("l/1.jsonl", ["first"])
+
+    def lose(request: Request) -> None:
+        if request.method == "PUT" and nth.is_it(request):
+            raise Lost
+
+    def refuse(request: Request) -> Instead | None:
+        is_it = request.method == "PUT" and nth.is_it(request)
+        return place.between.refuse(500, "InternalError") if is_it else None
+
+    if is_done:
+        place.between.after = lose
+    else:
+        place.between.act = refuse
+    lake.append("l/1.jsonl", ["second"])
+    lake.append("l/1.jsonl", ["third"])
+    assert nth.seen >= 1
+    assert place.files()["l/1.jsonl"] == b"first\nsecond\nthird\n"
+
+
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -61,6 +61,7 @@ DELETE_MAX: Final = 1_000  # of one request, as of one page of a listing
 REMOVE_PAGES_MAX: Final = 10_000
 APPEND_TRIES: Final = 200
 APPEND_PAUSE_MS: Final = 20
+UNSURE_MAX: Final = 20
 APPENDED_MAX: Final = 8  # files whose lines are kept in mind
 KNOWN_MAX: Final = 32_768
 UPLOAD_AGE_MS: Final = 6 * 3_600_000  # nobody takes so long for one
@@ -465,14 +466,26 @@ class S3Lake:
             return
         with self._alone:
             held = self._appended.pop(path, None)
+        unsure: OutcomeUnknown | None = None
+        written = b""  # by a request that nobody answered
         for tries in range(APPEND_TRIES):
             etag, before = held or self._content(key)
+            if unsure is not None and before.startswith(written):
+                return  # it was done
             torn = b"\n" if before and not before.endswith(b"\n") else b""
             content = before + torn + raw
             condition = {"if-match": etag} if etag else {"if-none-match": "*"}
-            answer = self._bucket.ask(
-                "PUT", key, headers=condition, body=content, is_repeatable=False
-            )
+            try:
+                answer = self._bucket.ask(
+                    "PUT", key, headers=condition, body=content, is_repeatable=False
+                )
+            except OutcomeUnknown as error:
+                # A server that refuses early closes before all is sent, and its answer is lost. The
+                # condition holds once: either this is done, or it never will be.
+                if tries >= UNSURE_MAX:
+                    raise
+                unsure, written, held = error, content, None
+                continue
             if answer.is_good:
                 with self._alone:
                     if len(self._appended) >= APPENDED_MAX:
@@ -484,6 +497,8 @@ class S3Lake:
             held = None  # somebody wrote first
             if tries:
                 self._ambient.sleep_ms(APPEND_PAUSE_MS * self._ambient.random())
+        if unsure is not None:
+            raise unsure
         raise Unavailable(
             f"{self._bucket.place(key)}: others wrote there {APPEND_TRIES} times before us, and "
             "nothing was done; next: try again"
