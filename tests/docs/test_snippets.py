@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.s3 import ACCESS_KEY, SECRET_KEY
+
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SNIPPET = re.compile(r"^```(python|console|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,6 +36,12 @@ def test_every_snippet_runs(page: Path, tmp_path: Path, request: pytest.FixtureR
         os.environ["KAFKA"] = request.getfixturevalue("kafka").address
     if "$HDFS" in page.read_text("utf-8"):  # where the name node is
         os.environ["HDFS"] = request.getfixturevalue("hdfs").url
+    if "S3_ENDPOINT" in page.read_text("utf-8"):
+        server = request.getfixturevalue("s3")
+        os.environ["S3_ENDPOINT"] = f"http://{server.address}"
+        os.environ["BUCKET"] = server.new_bucket()
+        os.environ["AWS_ACCESS_KEY_ID"] = ACCESS_KEY
+        os.environ["AWS_SECRET_ACCESS_KEY"] = SECRET_KEY
     for kind, text in snippets(page):
         if kind == "python":
             check_python(text, tmp_path)
@@ -89,5 +97,5 @@ def run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str
         "NO_COLOR": "1",
     }
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240
     )

@@ -114,7 +114,7 @@ class Bucket:
                 if is_last:
                     raise
                 continue
-            if answer.code in _WRONG_KEYS and self.keyring.drop(who) and tries < TRIES_MAX - 1:
+            if _is_about_keys(method, answer) and self.keyring.drop(who) and tries < TRIES_MAX - 1:
                 # Refused before anything was done: with other keys it is the first time.
                 answer = self._once_more(method, key, options or {}, headers or {}, body, answer)
             if answer.status in _BUSY and not is_last:
@@ -134,7 +134,7 @@ class Bucket:
     ) -> Answer:
         who = self.keyring.current()
         found = self._sent(method, key, options, headers, body, who)
-        return refused if found.code in _WRONG_KEYS else found
+        return refused if _is_about_keys(method, found) else found
 
     def place(self, key: str) -> str:
         """Where a person finds it."""
@@ -148,7 +148,7 @@ class Bucket:
                 f"{place}: there is no such bucket, and nothing was done; next: make it, or "
                 f"correct lake: in the settings: headgate doctor lake {self.place('')}"
             )
-        if answer.status in (401, 403) or answer.code in _WRONG_KEYS:
+        if answer.status in (401, 403) or _is_about_keys(method, answer):
             told = f"{said}: {answer.message}" if answer.message else said
             raise Unavailable(
                 f"{place}: not allowed ({told}), and nothing was done; next: see what these keys "
@@ -192,7 +192,8 @@ class Bucket:
             connection.request(method, f"{path}?{query}" if query else path, body, every)
             answer = connection.getresponse()
             content = answer.read()
-            is_kept = not answer.will_close
+            # Refused before its body was read: the server closes, and may not say so.
+            is_kept = not answer.will_close and not (body and answer.status >= 400)
         except (OSError, http.client.HTTPException) as error:
             reason = str(error) or type(error).__name__
             raise OutcomeUnknown(
@@ -236,6 +237,11 @@ class Bucket:
                     return
         with suppress(OSError):
             connection.close()
+
+
+def _is_about_keys(method: str, answer: Answer) -> bool:
+    """Whether others may do. An answer to HEAD has no words: there is no other reason for a 400."""
+    return answer.code in _WRONG_KEYS or (method == "HEAD" and answer.status == 400)
 
 
 def region_of(settings: BucketSettings) -> str:

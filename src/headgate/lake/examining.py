@@ -74,6 +74,7 @@ class _Examination:
         yield "create if absent", self._create_if_absent
         yield "overwrite refusal", self._overwrite_refusal
         yield "consumed", self._consumed
+        yield "name used again", self._used_again
         yield "exact removal", self._exact_removal
         yield "append", self._append
         yield "checksum", self._checksum
@@ -146,6 +147,20 @@ class _Examination:
             self._second.publish(staged, target)
             raise _Broken("who came late could publish again what was rightly removed")
         return Finding(name, Verdict.OK, "a publish consumes what was staged: nothing comes back")
+
+    def _used_again(self, name: str) -> Finding:
+        staged, target = self._at("again"), self._at("again-published")
+        for generation in (b"one", b"two"):
+            facts = self._first.stage(staged, generation)
+            try:
+                self._first.publish(staged, target)
+            except (Conflict, Unavailable) as error:
+                raise _Broken(
+                    "a name whose file was removed cannot be used again, and a withdrawn flag "
+                    f"needs its name: switch off the versions of this bucket ({error})"
+                ) from error
+            self._second.remove(target, facts)
+        return Finding(name, Verdict.OK, "a name whose file was removed can be used again")
 
     def _exact_removal(self, name: str) -> Finding:
         path = self._at("exact")

@@ -56,10 +56,12 @@ from headgate.lake.signing import escaped
 from headgate.lake.uploads import PART_BYTES, Refused, copy_in_parts, copy_source, give_up_all
 
 COPY_BYTES_MAX: Final = 5 << 30  # a server copies no more in one request
+DELETE_AT_ONCE: Final = 50  # of many that are deleted by several requests at the same time
 DELETE_MAX: Final = 1_000  # of one request, as of one page of a listing
 REMOVE_PAGES_MAX: Final = 10_000
 APPEND_TRIES: Final = 200
 APPEND_PAUSE_MS: Final = 20
+UNSURE_MAX: Final = 20
 APPENDED_MAX: Final = 8  # files whose lines are kept in mind
 KNOWN_MAX: Final = 32_768
 UPLOAD_AGE_MS: Final = 6 * 3_600_000  # nobody takes so long for one
@@ -251,8 +253,10 @@ class S3Lake:
             found = self._look(published)
             if found is None and self._look(staged) is not None:
                 return Unavailable(
-                    f"{origin}: changed while it was published, and nothing was done; next: try "
-                    "again"
+                    f"{place}: is taken, says the server, and nothing is there: {origin} changed "
+                    "just now, or the bucket keeps versions, and a removed file keeps its name; "
+                    "nothing was done; next: try again, or ask this server: headgate doctor lake "
+                    f"{self._bucket.place(self._above)}"
                 )
             return Conflict(
                 f"{place}: something has this name, and nothing was done; next: compare the two, "
@@ -289,7 +293,10 @@ class S3Lake:
 
         copied = [number for number, is_it in enumerate(self._each(copy, list(moves))) if is_it]
         with suppress(Unavailable, OutcomeUnknown):
-            self._delete([self._key(moves[number].staged) for number in copied])
+            keys = [self._key(moves[number].staged) for number in copied]
+            # Not all in one request: the server takes one after the other.
+            few = [keys[n : n + DELETE_AT_ONCE] for n in range(0, len(keys), DELETE_AT_ONCE)]
+            self._each(self._delete, few)
             left = self._left([moves[number].staged for number in copied])
             for number in copied:
                 done[number] = moves[number].staged not in left
@@ -459,14 +466,26 @@ class S3Lake:
             return
         with self._alone:
             held = self._appended.pop(path, None)
+        unsure: OutcomeUnknown | None = None
+        written = b""  # by a request that nobody answered
         for tries in range(APPEND_TRIES):
             etag, before = held or self._content(key)
+            if unsure is not None and before.startswith(written):
+                return  # it was done
             torn = b"\n" if before and not before.endswith(b"\n") else b""
             content = before + torn + raw
             condition = {"if-match": etag} if etag else {"if-none-match": "*"}
-            answer = self._bucket.ask(
-                "PUT", key, headers=condition, body=content, is_repeatable=False
-            )
+            try:
+                answer = self._bucket.ask(
+                    "PUT", key, headers=condition, body=content, is_repeatable=False
+                )
+            except OutcomeUnknown as error:
+                # A server that refuses early closes before all is sent, and its answer is lost. The
+                # condition holds once: either this is done, or it never will be.
+                if tries >= UNSURE_MAX:
+                    raise
+                unsure, written, held = error, content, None
+                continue
             if answer.is_good:
                 with self._alone:
                     if len(self._appended) >= APPENDED_MAX:
@@ -478,6 +497,8 @@ class S3Lake:
             held = None  # somebody wrote first
             if tries:
                 self._ambient.sleep_ms(APPEND_PAUSE_MS * self._ambient.random())
+        if unsure is not None:
+            raise unsure
         raise Unavailable(
             f"{self._bucket.place(key)}: others wrote there {APPEND_TRIES} times before us, and "
             "nothing was done; next: try again"

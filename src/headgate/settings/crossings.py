@@ -38,6 +38,7 @@ def crossings(tree: Mapping[str, Any], folder: str) -> list[Problem]:
         *(found for name, one in tables.items() for found in _feed(name, _mapping(one), streams)),
         *_table_places(tables, tree.get("lake"), folder),
         *_bare_secrets(conf, ("spark", "conf")),
+        *_bare_secrets(_mapping(tree.get("lake")), ("lake",)),
         *(
             found
             for name, one in streams.items()
