@@ -46,6 +46,7 @@ class Occasion:
     discovered_ms: int = 0  # by the store's clock, before the source named its partitions
     closed_ms: int | None = None  # hours that end by then have their certificate
     positions: Mapping[str, str] = field(default_factory=dict)  # of the shard, before it
+    first_hour_ms: int | None = None  # of the stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,9 @@ def prepare(
         occasion.replaces,
         plan.columns if settings.source.format == "csv" else (),
         {**occasion.positions, **{one: span.next for one, span in plan.ranges.items()}},
+        plan.origin,
+        settings.shards,
+        occasion.first_hour_ms,
     )
     raw = to_bytes(record)
     facts = facts_of(raw)
