@@ -210,6 +210,25 @@ def test_the_store_lost_while_an_hour_is_erased_brings_nothing_back() -> None:
     assert check_every_crash(LostWhileErased(), CRASHES, again=()) > 20
 
 
+class LostWhileErasedAgain(LostWhileErased):
+    """What came late after an hour was erased goes by the same command again."""
+
+    def fresh(self) -> Shore:
+        shore = super().fresh()
+        shore.flag()
+        shore.drop(shore.flagged("orders")[0].start_ms + 8 * MINUTE_MS)
+        shore.land("orders")
+        base = shore.base
+        ledger = Ledger(base.lake, "here", base.ambient)
+        acts = RetentionActs(base.store, base.lake, ledger, base.ambient, [shore.settings()])
+        acts.ask(acts.erasing(shore.flagged("orders")[0], PERSON, "orders"))
+        return shore
+
+
+def test_the_store_lost_while_late_records_are_erased_brings_nothing_back() -> None:
+    assert check_every_crash(LostWhileErasedAgain(), CRASHES, again=()) > 15
+
+
 # What is refused
 
 

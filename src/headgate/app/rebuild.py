@@ -262,10 +262,14 @@ class Rebuild:
     def _finish_removals(self, name: str, stream: StreamSettings) -> None:
         """What statements name goes, and marks are put beside the flags."""
         for period in removed_hours(self._lake, name):
+            known: set[str] = set()
             for statement in statements_of(self._lake, name, period):
                 flags = flag_paths(stream.folder, Period.parse(period), name)
                 marks = [mark_path(flag, statement.how) for flag in flags]
-                if all(self._lake.facts(mark) is not None for mark in marks):
+                is_first = statement.how not in known
+                known.add(statement.how)
+                # A later one of its kind has no mark of its own that would tell.
+                if is_first and all(self._lake.facts(mark) is not None for mark in marks):
                     continue
                 for file in statement.every:
                     remove_file(self._lake, file)
