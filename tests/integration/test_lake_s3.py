@@ -559,13 +559,14 @@ def test_an_engine_looks_at_its_files_without_signs_of_spark(place: Place) -> No
     for path in ("_SUCCESS", "_temporary/0/x", "h=1/a.parquet", "h=1/.b.crc", "h=2/c.parquet"):
         lake.stage(f"{STAGING}/s/j/{path}", b"x")
     shelf = LakeShelf(lake)
-    assert shelf.files(f"{STAGING}/s/j") == [
-        f"{STAGING}/s/j/h=1/a.parquet",
-        f"{STAGING}/s/j/h=2/c.parquet",
-    ]
+    assert shelf.files(f"{STAGING}/s/j") == {
+        f"{STAGING}/s/j/h=1/a.parquet": 1,
+        f"{STAGING}/s/j/h=2/c.parquet": 1,
+    }
     shelf.move(f"{STAGING}/s/j/h=1", f"{STAGING}/t/own")
-    assert shelf.files(f"{STAGING}/t") == [f"{STAGING}/t/own/a.parquet"]
-    assert shelf.files(f"{STAGING}/none") == []
+    assert shelf.files(f"{STAGING}/t") == {f"{STAGING}/t/own/a.parquet": 1}
+    shelf.remove(f"{STAGING}/t")
+    assert shelf.files(f"{STAGING}/t") == {}
 
 
 # ── kill -9 ───────────────────────────────────────────────────────────────────────────────────────

@@ -39,6 +39,7 @@ from headgate.cli import (
     logs,
     node,
     plan,
+    rebuilding,
     run,
     shard,
     source,
@@ -113,6 +114,7 @@ app.add_typer(table.app, name="table", rich_help_panel=CLOSER)
 app.add_typer(node.app, name="node", rich_help_panel=CLOSER)
 app.add_typer(task.app, name="task", rich_help_panel=CLOSER)
 app.add_typer(store.app, name="store", rich_help_panel=CLOSER)
+store.app.command("rebuild")(rebuilding.rebuild)
 
 
 def _show_version(is_asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""Store commands: look at documents. Nothing here writes one."""
+"""Store commands: look at documents, and make a lost store anew. Nothing else here writes one."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON objec
 
 @app.callback()
 def group() -> None:
-    """Look at the documents of a store.
+    """Look at the documents of a store, or make a lost one anew from the lake.
 
     A store is named by a URL:
 

@@ -95,6 +95,10 @@ class Record:
     columns: tuple[str, ...] = ()  # of its records, where a record alone does not say them: csv
     positions: Mapping[str, str] = field(default_factory=dict)  # of all source partitions of its
     # shard, after it: who looks for a commit need not read those between
+    origin: Mapping[str, object] = field(default_factory=dict)  # JSON: what its source must know
+    # again if the store is lost: which files it read, which life of a topic
+    shards: Whole = 0  # of its stream; 0: nobody wrote it
+    first_hour_ms: Whole | None = None  # of its stream, as far as it was known
     format: Literal[1] = 1
 
 

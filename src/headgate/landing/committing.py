@@ -46,6 +46,7 @@ class Occasion:
     discovered_ms: int = 0  # by the store's clock, before the source named its partitions
     closed_ms: int | None = None  # hours that end by then have their certificate
     positions: Mapping[str, str] = field(default_factory=dict)  # of the shard, before it
+    first_hour_ms: int | None = None  # of the stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,9 @@ def prepare(
         occasion.replaces,
         plan.columns if settings.source.format == "csv" else (),
         {**occasion.positions, **{one: span.next for one, span in plan.ranges.items()}},
+        plan.origin,
+        settings.shards,
+        occasion.first_hour_ms,
     )
     raw = to_bytes(record)
     facts = facts_of(raw)
@@ -117,7 +121,7 @@ def prepare(
         occasion.discovered_ms,
         {one: mark.by for one, mark in marks.items() if mark.by != "kept"},
         "" if occasion.closed_ms is None else str(Period(occasion.closed_ms, "hour")),
-        _gapped(record),
+        gapped_by(record),
     )
     return Prepared(record, raw, journal)
 
@@ -131,7 +135,8 @@ def _gap(gap: Gap, occasion: Occasion, marks: Mapping[str, Mark]) -> RecordGap:
     return RecordGap(gap.partition, gap.first, gap.next, gap.reason, str(since), str(until))
 
 
-def _gapped(record: Record) -> tuple[Gapped, ...]:
+def gapped_by(record: Record) -> tuple[Gapped, ...]:
+    """The commit itself, if it has gaps, with the hours that they concern."""
     if not record.gaps:
         return ()
     since = min(gap.since for gap in record.gaps)

@@ -65,6 +65,12 @@ def check_lake(lake: Lake, wanted: str) -> None:
         raise _strange(lake, raw)
 
 
+def mark_id(lake: Lake) -> str | None:
+    """Of the installation that a lake belongs to; None: it has no mark. Raises Unavailable."""
+    raw = lake.read(PATH)
+    return None if raw is None else _id_of(raw)
+
+
 def _mark(lake: Lake, id_: str, ambient: Ambient) -> None:
     if lake.read(PATH) is None:
         staged = f"{STAGING}/_mark/{ambient.new_id()}.json"
@@ -80,7 +86,8 @@ def _strange(lake: Lake, raw: bytes) -> Halted:
     return Halted(
         f"{lake.url}: belongs to another installation ({_id_of(raw)[:8]}), or its store was lost: "
         "two stores on one lake would destroy each other's work. Nothing is landed. Next: use the "
-        "store that belongs to it, or another lake"
+        "store that belongs to it, or another lake; if that store is lost: headgate store rebuild "
+        '--reason "…"'
     )
 
 

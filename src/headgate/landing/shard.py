@@ -462,6 +462,7 @@ class ShardWork:
                 round_.discovered_ms,
                 round_.stream.closed_ms,
                 round_.base.positions,
+                hour_ms,
             ),
             plan,
             share.folder,

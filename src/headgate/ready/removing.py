@@ -206,7 +206,7 @@ def carry_out_removal(lake: Lake, journal: RootJournal, statements: Sequence[Sta
     beside the flags; that lasts. Raises Corrupt, Unavailable, OutcomeUnknown."""
     for statement in statements:
         for file in statement.every:
-            _remove(lake, file)
+            remove_file(lake, file)
         lake.settle(sorted({folder_of(file.path) for file in statement.every}))
     marks = [move for move in journal.moves if not is_statement(move)]
     for move in marks:
@@ -214,7 +214,7 @@ def carry_out_removal(lake: Lake, journal: RootJournal, statements: Sequence[Sta
     lake.settle(sorted({folder_of(move.published) for move in marks}))
 
 
-def _remove(lake: Lake, file: CertifiedFile) -> None:
+def remove_file(lake: Lake, file: CertifiedFile) -> None:
     for _ in range(TRIES_MAX):
         try:
             lake.remove(file.path, FileFacts(file.size_bytes, file.checksum))

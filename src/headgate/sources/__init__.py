@@ -146,6 +146,8 @@ class Plan:
     ends_ms: Mapping[str, int]  # partitions that this plan reads to the end, and when that was seen
     has_more: bool  # something waits behind this plan
     spans: tuple[InputSpan, ...] = ()  # of a log, instead of files
+    origin: Mapping[str, object] = field(default_factory=dict)  # JSON, for the commit record: what
+    # this source must know again of it if the store is lost
 
     @property
     def is_empty(self) -> bool:

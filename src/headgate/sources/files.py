@@ -26,9 +26,10 @@ from headgate.errors import Conflict, Corrupt, Invalid, Unavailable
 from headgate.sources import FilesSettings, Gap, Plan, Range, Waiting
 from headgate.sources.away import Away
 from headgate.sources.book import Book, check_lanes
-from headgate.sources.folder import Folder
+from headgate.sources.folder import Folder, digest_of
 from headgate.sources.glance import Found, Glance, Glancing
 from headgate.sources.lanes import BATCHES_MAX, UNREAD_FILES_MAX, Shaped
+from headgate.sources.origins import files_origin
 from headgate.sources.picking import PLAN_FILES_MAX, Candidate, pick
 from headgate.sources.reckoning import reconcile
 from headgate.sources.shapes import SchemaOf, columns_of
@@ -134,6 +135,12 @@ class FilesSource:
             ),
             ends_ms={} if until else self._ends_ms(ends),
             has_more=self._has_more(ends),
+            origin=files_origin(
+                {
+                    lane: [digest_of(one.entry) for one in files if not one.is_lost]
+                    for lane, files in there.items()
+                }
+            ),
         )
 
     def confirm(self, plan: Plan) -> None:

@@ -9,16 +9,17 @@ accepted   by source partition: records that begin there are gone, and a person 
 Written by compare-and-set; who comes second reads what the first one wrote.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, cast
 
 from headgate.errors import Halted
 from headgate.sources.kafka import Topic
 from headgate.store import DocumentStore
 from headgate.store.changes import Kept, change, create_if_absent, read
-from headgate.store.codec import Whole
+from headgate.store.codec import Whole, body_of, parse_text
 from headgate.store.names import key
 
 KAFKA = "kafka"
@@ -91,6 +92,32 @@ def with_starts(found: KafkaDocument, starts: Mapping[str, int]) -> KafkaDocumen
 
 def with_accepted(found: KafkaDocument, partition: str, first: int) -> KafkaDocument:
     return replace(found, accepted={**found.accepted, partition: first})
+
+
+def kafka_origin(found: KafkaDocument, unread: Collection[str]) -> dict[str, object]:
+    """What a commit record keeps of it, for whoever makes a lost store anew. Where reading begins
+    is told of partitions of which nothing was read: of the others their position tells more."""
+    starts = {name: at for name, at in found.starts.items() if name in unread}
+    kept = replace(found, starts=starts, accepted={})
+    return {"kafka": cast("dict[str, object]", body_of(kept))}
+
+
+def from_origins(origins: Iterable[Mapping[str, object]]) -> KafkaDocument | None:
+    """What the records of a stream keep, the oldest first; None: none of them keeps anything. A
+    later life of a topic stands for an earlier one. Raises Corrupt."""
+    document: KafkaDocument | None = None
+    for origin in origins:
+        if "kafka" not in origin:
+            continue
+        raw = json.dumps(origin["kafka"]).encode()
+        found = parse_text(raw, "a commit record's origin", KafkaDocument)
+        known = document or KafkaDocument()
+        lives = {
+            topic: max(known.lives.get(topic, life), life, key=lambda one: one.number)
+            for topic, life in found.lives.items()
+        }
+        document = KafkaDocument({**known.lives, **lives}, {**known.starts, **found.starts})
+    return document
 
 
 def fix_starts(store: DocumentStore, stream: str, starts: Mapping[str, int]) -> KafkaDocument:

@@ -24,6 +24,7 @@ from headgate.sources.kafka import Bounds, Cluster, Keeping, Sample, Topic, Topi
 from headgate.sources.kafka.document import (
     KafkaDocument,
     fix_starts,
+    kafka_origin,
     open_document,
     parsed_name,
     partition_name,
@@ -173,7 +174,9 @@ class KafkaSource:
                 ranges[name] = Range(position, CLOSED)
                 gaps.append(Gap(name, position, CLOSED, _GONE))
         has_more = any(ends[name] < one.end for name, one in logs.items())
-        return replace(self._plan(ranges, tuple(gaps), proofs, has_more=has_more), spans=spans)
+        plan = self._plan(ranges, tuple(gaps), proofs, has_more=has_more)
+        unread = [name for name, position in positions.items() if not position]
+        return replace(plan, spans=spans, origin=kafka_origin(self._document, unread))
 
     def _shares(
         self, logs: Mapping[str, Log], size_bytes_max: int, now_ms: int
