@@ -188,24 +188,6 @@ def test_nodes_share_a_cluster_and_each_lands_at_the_same_time(tmp_path: Path) -
         check_landed(place, count)
 
 
-def test_a_cluster_that_is_gone_and_comes_back_costs_only_time(tmp_path: Path) -> None:
-    """Its master knows nothing of the application: the session is lost, and another one starts."""
-    with StandaloneCluster(tmp_path / "cluster", workers=1) as cluster:
-        place = Place(tmp_path, of_cluster(cluster), "orders")
-        place.drop("before.json", range(100))
-        node = place.node("run")
-        node.start()
-        try:
-            wait_until(lambda: len(place.landed()) == 100, "100 records", WITHIN_S, [node])
-            cluster.kill()
-            place.drop("after.json", range(100, 200))
-            cluster.start()
-            wait_until(lambda: len(place.landed()) == 200, "200 records", 2 * WITHIN_S, [node])
-        finally:
-            node.stop()
-        check_landed(place, 200)
-
-
 @pytest.mark.kafka
 def test_jars_come_from_a_folder_where_no_repository_can_be_reached(
     tmp_path: Path, kafka: KafkaBroker

@@ -105,14 +105,10 @@ class StandaloneCluster:
         return [int(one["cores"]) for one in found["activeapps"]]
 
     def start(self) -> None:
-        """What is not running; a master that is started again knows nothing."""
+        """What is not running."""
         self._await(self.master, "ALIVE")
         for worker in self.workers:
             self._await(worker, "registered with master")
-
-    def kill(self) -> None:
-        for child in (self.master, *self.workers):
-            child.kill()
 
     def _await(self, child: ChildProcess, words: str) -> None:
         if child.is_running:
