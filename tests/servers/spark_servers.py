@@ -7,6 +7,7 @@ import json
 import socket
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -95,8 +96,11 @@ class StandaloneCluster:
 
     def executors(self, worker: int) -> list[psutil.Process]:
         """Processes of this worker that run tasks."""
-        children = psutil.Process(self.workers[worker].pid).children()
-        return [one for one in children if one.is_running() and EXECUTOR in one.cmdline()]
+        found = []
+        for one in psutil.Process(self.workers[worker].pid).children():
+            with suppress(psutil.Error):  # it ends just now
+                found += [one] if EXECUTOR in one.cmdline() else []
+        return found
 
     def cores_used(self) -> list[int]:
         """Of each application that runs, as the master's page says."""

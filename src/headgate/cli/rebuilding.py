@@ -7,7 +7,6 @@ import typer
 from rich.text import Text
 
 from headgate.ambient import SystemAmbient
-from headgate.app.equipment import redrive_settings
 from headgate.app.rebuild import Rebuild, Rebuilt
 from headgate.app.roots import site_opener
 from headgate.cli import console
@@ -18,7 +17,7 @@ from headgate.cli.moments import many
 from headgate.cli.places import ConfigPath, Here, command
 from headgate.cli.store import Json
 from headgate.lake.ledger import Ledger
-from headgate.lake.opening import local_root
+from headgate.lake.opening import local_root, scheme_of
 from headgate.landing import StreamSettings
 from headgate.node import Hands
 from headgate.sources import FilesSettings
@@ -45,12 +44,16 @@ def rebuild(
     """
     by = person(reason)
     with asking(config) as asked, closing(Hands()) as hands:
-        root, ambient = local_root(asked.settings.lake.root), SystemAmbient()
+        lake, ambient = asked.settings.lake.root, SystemAmbient()
 
         def folders_of(stream: StreamSettings) -> list[tuple[FilesSettings, Folder]]:
-            dead = redrive_settings(root, stream.name)
+            # It takes Spark's library along, which takes a second to load.
+            from headgate.app.equipment import redrive_settings
+
             own = [stream.source] if isinstance(stream.source, FilesSettings) else []
-            return [(one, LocalFolder(one.path)) for one in (*own, dead)]
+            if scheme_of(lake) == "file":  # elsewhere no dead letters are driven in again
+                own.append(redrive_settings(local_root(lake), stream.name))
+            return [(one, LocalFolder(one.path)) for one in own]
 
         with PartsBar() as bar:
             work = Rebuild(

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import IO, Any, BinaryIO, Final
 
-from headgate.engine.footers import unpacked
 from headgate.errors import Corrupt, Unavailable
 from headgate.periods import EPOCH
 
@@ -39,6 +38,9 @@ def schema_of(file: str) -> bytes:
 
 def values_of(file: str, opened: BinaryIO | None = None) -> Iterator[dict[str, Any]]:
     """Its rows, a block at a time in memory. Raises Unavailable, Corrupt."""
+    # Only who looks into blocks needs the library that unpacks them.
+    from headgate.engine.footers import unpacked
+
     with _opened(file, opened) as content:
         told, mark = _head(content)
         schema = json.loads(told["avro.schema"])
