@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from benchmarks.plot import IMAGE, picture
+
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| `([a-z_.]+)` \| ([0-9.]+) \|", re.M)
 
@@ -15,5 +17,9 @@ def test_the_page_says_what_was_measured() -> None:
         found = json.loads(file.read_text("utf-8"))
         measured |= {name: one["ratio"] for name, one in found.items() if "ratio" in one}
 
-    assert len(told) == 16
+    assert len(told) == 19
     assert {name: f"{measured[name]:.2f}" for name in told} == told
+
+
+def test_the_picture_shows_what_was_measured() -> None:
+    assert IMAGE.read_text("utf-8") == picture()
