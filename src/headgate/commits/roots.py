@@ -209,6 +209,13 @@ def is_over_for_good(found: RootDocument, stream: str) -> bool:
     return hours_ms > seat.last_ms
 
 
+def goes_on(seat: Seat) -> bool:
+    """Hours of it may still get their flags."""
+    reached_ms = seat.floor_ms if seat.frontier_ms is None else seat.frontier_ms
+    is_at_its_end = seat.last_ms is not None and (reached_ms or 0) >= seat.last_ms
+    return seat.retired is None and not is_at_its_end
+
+
 def check_end(found: RootDocument, stream: str, last_ms: int | None) -> None:
     """Raises Invalid: it is over for good, and the settings say that it goes on."""
     seat = found.streams.get(stream)

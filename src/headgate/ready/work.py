@@ -60,6 +60,7 @@ from headgate.commits.roots import (
     begun,
     check_end,
     concluded,
+    goes_on,
     intended,
     merge_failed,
     merge_tried,
@@ -349,10 +350,15 @@ class RootWork:
         """Hours of a stream that end by then have the certificates of all its outputs: not before
         may its checkpoints forget them. None: of one nobody knows."""
         seats = self._tenure.document.streams
-        own = [seats[one.name] for one in self._settings.streams if one.lands == lands]
-        ends = [seat.frontier_ms for seat in own if seat.retired is None]
-        known = [end_ms for end_ms in ends if end_ms is not None]
-        return min(known) if known and len(known) == len(ends) else None
+        own = [one for one in self._settings.streams if one.lands == lands]
+        every = [seats[one.name] for one in own]
+        if any(one.of for one in own):
+            # One that was taken out of the settings may come back, or is not in them yet.
+            known = {one.name for one in self._settings.streams}
+            every += [seat for name, seat in seats.items() if name not in known and goes_on(seat)]
+        ends = [seat.frontier_ms for seat in every if seat.retired is None]
+        certified = [end_ms for end_ms in ends if end_ms is not None]
+        return min(certified) if certified and len(certified) == len(ends) else None
 
     def _mark(self, stream: str, closing_ms: int, closed_ms: int | None) -> None:
         change(

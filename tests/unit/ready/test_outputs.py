@@ -125,3 +125,30 @@ def test_an_output_that_was_retired_holds_nothing_back() -> None:
     run(world)
     assert world.stream("events").closed_ms == hour(24).start_ms
     assert f"2027-01-15/23/{FLAG}" in world.flags()
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_inv6_an_output_that_comes_back_to_the_settings_is_certified_with_its_files(
+    is_begun: bool,
+) -> None:
+    """Until a person retires it, nobody may forget the commits with its files."""
+    world = world_of("orders", "clicks")
+    if is_begun:
+        world.reach("events", hour(20))
+        run(world)
+    for number in (20, 21):
+        world.land("events", hour(number), 1, output="orders")
+        world.land("events", hour(number), 1, output="clicks")
+    both = world.settings
+    kept = tuple(one for one in both.streams if one.name == "orders")
+    world.settings = replace(both, streams=kept)
+    for number in (22, 23):
+        world.reach("events", hour(number))
+        run(world)
+    assert world.root().streams["orders"].frontier_ms == hour(23).start_ms
+    checkpoint_periods(world, world.stream("events").closed_ms)  # as the next commit would
+    world.settings = both
+    run(world)
+
+    assert [file.rows for file in world.certificate("clicks", hour(20)).files] == [1]
+    assert world.findings() == []
