@@ -118,6 +118,7 @@ from headgate.ready.removing import (
     prepared,
     removal_subject,
     state_removal,
+    unfinished,
 )
 from headgate.ready.removing import files_of as statements_and_marks
 from headgate.ready.repair import flagged_hours, missing_flags
@@ -597,8 +598,14 @@ class RootWork:
                 self._troubles[removal_subject(removal)] = why[:TROUBLE_MAX]
                 return hour.start_ms
             one = prepared(self._lake, stream, removal, hour, shards, now_ms, node)
-            if one is not None:
-                going.append(one)
+            if one is None:
+                continue
+            if one.statement.late:
+                why = unfinished(stream.lands, one, read_evidence(self._store, stream.lands))
+            if why:
+                self._troubles[removal_subject(removal)] = why[:TROUBLE_MAX]
+                return hour.start_ms
+            going.append(one)
         return hours[-1].start_ms if len(hours) > REMOVED_AT_ONCE else removal.until_ms
 
     def _remove(self, removal: Removal, going: Sequence[Going]) -> None:

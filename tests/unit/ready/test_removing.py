@@ -12,12 +12,13 @@ from headgate.audit import Finding
 from headgate.audit.inspection import audit
 from headgate.audit.verifying import Verified, verify
 from headgate.commits.certificate import FLAG
+from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
 from headgate.commits.removals import How, Removed, how_of, with_removed
 from headgate.commits.roots import RootDocument, removal_asked
 from headgate.errors import Halted, Invalid
 from headgate.periods import Period
 from headgate.ready.outlook import has_flags_to_come
-from headgate.store.changes import change, create_if_absent
+from headgate.store.changes import change, create_if_absent, read
 from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted
 from tests.crash.ready_flows import (
     PERSON,
@@ -101,6 +102,33 @@ def test_a_look_says_what_would_go_and_changes_nothing() -> None:
     (going,) = acts.outlook(acts.erasing(HOUR, PERSON, "orders"))
     assert (going.files, going.late, going.rows, going.obstacle) == (1, 1, 5, "")
     assert world.state() == before
+
+
+def test_inv4_late_files_of_a_commit_that_is_not_finished_are_waited_for() -> None:
+    """Whoever finishes it would find them lost, and call for a person."""
+    world = ready()
+    world.land("orders", HOUR, 2, kind="late")
+    (late,) = world.late()
+    number = checkpoint_of(world).number
+    standing = Journal(number, 1, "", "", 0, "", {}, {}, {}, (), 0)
+    world.put("orders", journal=standing)
+    erase(world)
+    assert world.late() == [late]
+    assert files_of(world, "orders") != []
+    (told,) = world.root().troubles.values()
+    assert f"commit orders/0/{number}" in told
+    assert "headgate status" in told
+
+    world.put("orders", journal=None)
+    run(world)
+    assert world.late() == files_of(world, "orders") == []
+    assert world.root().troubles == {}
+
+
+def checkpoint_of(world: World) -> Checkpoint:
+    found = read(world.store, checkpoint_key("orders", 0), Checkpoint)
+    assert found is not None
+    return found.value
 
 
 def put_table(world: World, applied_up_to: str, stream: str = "orders") -> None:
