@@ -240,6 +240,38 @@ def test_k18_a_zombie_that_publishes_many_after_they_were_removed_brings_nothing
     assert place.public() == {}
 
 
+def test_k18_a_copy_that_is_completed_while_its_file_is_removed_does_not_stay(place: Place) -> None:
+    """As a commit that is staged again clears up: first what is staged, then what is published."""
+    zombie, other = place.meddled(), place.meddled()
+    step, facts = published(zombie, LARGE)
+    is_ready, has_looked, is_there = (threading.Event() for _ in range(3))
+
+    def hold(request: Request) -> Instead | None:
+        if request.is_completion:
+            is_ready.set()
+            has_looked.wait(30)
+        if request.method == "GET" and "uploads=" in request.path:
+            has_looked.set()
+            is_there.wait(30)
+        return None
+
+    def tell(request: Request) -> None:
+        if request.is_completion:
+            is_there.set()
+
+    def wake_late() -> None:
+        zombie.publish(step.staged, step.published)
+
+    def meanwhile() -> None:
+        assert is_ready.wait(30)
+        place.lake().remove_folder(PRIVATE)
+        other.remove(step.published, facts)
+
+    place.between.act, place.between.after = hold, tell
+    at_once([wake_late, meanwhile])
+    assert place.public() == {}
+
+
 def _file(step: PublishFile) -> RecordFile:
     size, checksum = step.facts.size_bytes, step.facts.checksum
     return RecordFile("data", "", step.staged, step.published, size, checksum, 1)

@@ -422,15 +422,15 @@ class S3Lake:
 
     def remove(self, path: str, facts: FileFacts) -> None:
         key = self._key(check_file(path))
+        # Before the look: an upload that is completed behind it would be there, and not be seen.
+        give_up_all(self._bucket, key, is_name=True)
         found = self._look(path)
         if found is None:
             if self._is_folder(path):
                 raise self._another(key)
-            give_up_all(self._bucket, key, is_name=True)
             return
         if found.facts != facts:
             raise self._another(key)
-        give_up_all(self._bucket, key, is_name=True)
         self._forget(path)
         answer = self._bucket.ask(
             "DELETE", key, headers={"if-match": found.etag}, is_repeatable=True
