@@ -17,7 +17,7 @@ from headgate.lake.ledger import Ledger
 from headgate.lake.memory import Stored
 from headgate.landing import Output, StreamSettings
 from headgate.landing.lake_mark import KEY as MARK
-from headgate.periods import HOUR_MS
+from headgate.periods import HOUR_MS, FolderTemplate
 from headgate.settings import Settings
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.changes import create_if_absent, read
@@ -274,6 +274,17 @@ def test_a_store_that_is_not_empty_is_refused() -> None:
     rebuild(world)
     with pytest.raises(Halted, match="the store is not empty"):
         rebuild(world)
+
+
+def test_inv6_no_flag_is_raised_in_a_folder_in_which_the_hour_never_landed() -> None:
+    shore, new = LostWhileFlagged().fresh(), "other/{yyyy}-{MM}-{dd}/{HH}/{stream}/data"
+    shore.flag()
+    for world in shore.worlds.values():
+        world.settings = replace(world.settings, folder=FolderTemplate.parse(new))
+    before = dict(shore.base.lake.files())
+    with pytest.raises(Halted, match=r"lies in another folder than other/.*as it was"):
+        LostWhileFlagged().lose(shore)
+    assert shore.base.lake.files() == before
 
 
 def test_a_node_that_runs_is_refused() -> None:

@@ -289,6 +289,7 @@ def read_certified(
             raise Halted(f"{stream} {hour}: its certificate is gone; next: restore it")
         if template is None:
             return None, []
+        _check_folder(stream, template, filed.certificate)
         return flags_state(lake, flag_paths(template, hour, stream), filed)
 
     states = dict(zip(hours, each(look, hours), strict=True))
@@ -298,6 +299,18 @@ def read_certified(
         {place_of(one, stream): next_ for one, (next_, _) in states.items() if next_ is not None},
         tuple(one for _, gone in states.values() for one in gone),
     )
+
+
+def _check_folder(stream: str, template: FolderTemplate, certificate: Certificate) -> None:
+    """Raises Halted: flags would be raised where nothing of that hour lies."""
+    for file in certificate.files:
+        if template.match_file(file.path) is None:
+            raise Halted(
+                f"stream {stream}: {file.path} lies in another folder than {template}, which the "
+                "settings say; nothing was changed; next: write the folder as it was; a stream "
+                "whose folder was changed cannot be made anew from the lake so far: restore the "
+                "store from a backup"
+            )
 
 
 def flags_state(
