@@ -61,6 +61,7 @@ from headgate.commits.roots import (
     check_end,
     concluded,
     goes_on,
+    in_trouble,
     intended,
     merge_failed,
     merge_tried,
@@ -130,7 +131,6 @@ from headgate.store.names import parts
 LOOK_MS = 500  # between two looks, while an hour could be complete
 PASS_HOURS_MAX = 128  # of all streams that one journal raises; it must fit the document
 MERGE_AGAIN_MS = 10_000  # after a try to merge that failed
-TROUBLE_MAX = 2_000  # letters
 OUT_OF_REACH_MAX = 3  # streams, before a pass gives up
 
 log = logging.getLogger(__name__)
@@ -218,7 +218,7 @@ class RootWork:
         try:
             yield
         except (Corrupt, Halted, Invalid) as error:
-            self._troubles[subject] = str(error)[:TROUBLE_MAX]
+            self._troubles[subject] = str(error)
 
     @contextmanager
     def _tolerated(self) -> Iterator[None]:
@@ -262,7 +262,7 @@ class RootWork:
             if isinstance(trouble, Unavailable):
                 self._out_of_reach.append(trouble)
             elif trouble is not None:
-                self._troubles[one.stream.name] = str(trouble)[:TROUBLE_MAX]
+                self._troubles[one.stream.name] = str(trouble)
         if flags:
             frontiers = {one.stream: one.period.end_ms for one in flags if one.stream is not None}
             self._raise(flags, RootJournal("raise", "", (), frontiers_ms=frontiers))
@@ -433,7 +433,7 @@ class RootWork:
     def _fail(self, stream: str, period: str, why: str) -> bool:
         """Whether that was the last try."""
         log.warning("merge.failed", extra={"stream": stream, "period": period, "why": why})
-        failed = partial(merge_failed, stream=stream, why=why[:TROUBLE_MAX])
+        failed = partial(merge_failed, stream=stream, why=why)
         is_last = self._tenure.change(failed).merging[stream].tries >= MERGE_TRIES_MAX
         if not is_last:
             self._merge_due_ms[stream] = self._tools.ambient.monotonic_ms() + MERGE_AGAIN_MS
@@ -595,7 +595,7 @@ class RootWork:
         for hour in hours[:REMOVED_AT_ONCE]:
             why = obstacle(document, removal, behind, hour)
             if why:
-                self._troubles[removal_subject(removal)] = why[:TROUBLE_MAX]
+                self._troubles[removal_subject(removal)] = why
                 return hour.start_ms
             one = prepared(self._lake, stream, removal, hour, shards, now_ms, node)
             if one is None:
@@ -603,7 +603,7 @@ class RootWork:
             if one.statement.late:
                 why = unfinished(stream.lands, one, read_evidence(self._store, stream.lands))
             if why:
-                self._troubles[removal_subject(removal)] = why[:TROUBLE_MAX]
+                self._troubles[removal_subject(removal)] = why
                 return hour.start_ms
             going.append(one)
         return hours[-1].start_ms if len(hours) > REMOVED_AT_ONCE else removal.until_ms
@@ -646,7 +646,7 @@ class RootWork:
             "",
         )
         if why:
-            self._troubles = {f"{statements[0].how} {statements[0].stream}": why[:TROUBLE_MAX]}
+            self._troubles = {f"{statements[0].how} {statements[0].stream}": why}
             self._tell()
             return False
         carry_out_removal(self._lake, journal, statements)
@@ -714,11 +714,11 @@ class RootWork:
     # Telling
 
     def _tell(self) -> None:
-        before, now = self._tenure.document.troubles, dict(self._troubles)
+        before = self._tenure.document.troubles
+        now = self._tenure.change(partial(in_trouble, troubles=dict(self._troubles))).troubles
         for subject, why in now.items():
             if before.get(subject) != why:
                 log.warning("flags.trouble", extra={"subject": subject, "why": why})
-        self._tenure.change(lambda found: replace(found, troubles=now))
 
 
 def _end_of(stream: ReadyStream) -> int | None:
