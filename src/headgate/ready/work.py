@@ -200,6 +200,8 @@ class RootWork:
         is_more = self._close_hours()
         self._raise_again()
         is_more |= self._remove_what_is_asked()
+        if self._tenure.document.journal is not None:
+            return False  # a table came meanwhile, and is waited for
         for kind in self._settings.folder.rolls_up:
             is_more |= self._raise_parents(kind)
             if kind == "hour":

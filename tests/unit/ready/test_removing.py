@@ -19,7 +19,8 @@ from headgate.errors import Halted, Invalid
 from headgate.periods import Period
 from headgate.ready.outlook import has_flags_to_come
 from headgate.store.changes import change, create_if_absent, read
-from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted
+from headgate.testing.faults import Call, Calm, Crashed, Harm, Point, Scripted
+from tests.crash.landing_world import Watching
 from tests.crash.ready_flows import (
     PERSON,
     Close,
@@ -198,6 +199,25 @@ def test_a_table_that_comes_while_an_hour_is_stated_as_removed_is_waited_for() -
     run(world)
     assert files_of(world, "orders") == []
     assert world.root().journal is None
+
+
+def test_inv4_nothing_else_is_begun_while_a_removal_waits_for_a_table() -> None:
+    """The table came in the very pass that stated it; a flag is to be raised again, too."""
+    world = ready()
+    acts = retention_acts(world)
+    acts.ask(acts.erasing(HOUR, PERSON, "orders"))
+    delete(world, f"2027-01-15/23/bids/{FLAG}")
+    wish_repaired(world, 23, 23)
+
+    def look(call: Call) -> None:
+        if call.method == "publish" and "removals" in str(call.args):
+            put_table(world, "")
+
+    Process(world, Watching(look)).run()
+    journal = world.root().journal
+    assert journal is not None
+    assert journal.kind == "remove"
+    assert files_of(world, "orders") != []
 
 
 def test_inv6_a_file_that_somebody_puts_back_is_a_finding() -> None:
