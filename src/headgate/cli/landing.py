@@ -34,7 +34,7 @@ from headgate.errors import Unavailable
 from headgate.node import Ending
 from headgate.settings import Settings
 from headgate.status import shown_ms
-from headgate.status.still import OPEN
+from headgate.status.still import GAP, OPEN
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
 
@@ -111,7 +111,7 @@ class LandingRun:
         else:
             show([_table(result)])
         tell_the_end(self._own.name, self._here, result.ending)
-        self._tell_what_stands_still()
+        self._tell_what_stands_still(result)
         if until is Until.IDLE and not result.is_idle:
             self._tell_what_waits(is_asked=signals.is_asked)
             return 1
@@ -126,8 +126,9 @@ class LandingRun:
             total=len(found),
         )
 
-    def _tell_what_stands_still(self) -> None:
-        """With the next command for each. What goes on by itself is not told here."""
+    def _tell_what_stands_still(self, result: "RunResult") -> None:
+        """With the next command for each. What goes on by itself is not told here; a gap is, after
+        the run that found it."""
         here, talk = self._here, console.talk()
         try:
             with closing(open_store(here.url, here.namespace)) as store:
@@ -135,10 +136,13 @@ class LandingRun:
         except Unavailable:
             return  # the end has said so
         own = [one for one in found.streams.streams if one.name in self._settings.streams]
-        for one in (standing for stream in own for standing in stream.standing):
-            if one.is_for_a_person or one.kind in ("paused", "unfinished files", OPEN):
-                for line in standing_lines(one, here):
-                    talk.print(line)
+        for stream in own:
+            found_gaps = stream.name in result.streams and result.streams[stream.name].gaps > 0
+            told = {"paused", "unfinished files", OPEN} | ({GAP} if found_gaps else set())
+            for one in stream.standing:
+                if one.is_for_a_person or one.kind in told:
+                    for line in standing_lines(one, here):
+                        talk.print(line)
 
     def _tell_what_waits(self, *, is_asked: bool) -> None:
         waited = [one.name for one in self._progress if one.is_waited_for]

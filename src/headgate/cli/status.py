@@ -134,18 +134,18 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
         only = here.settings.called(only)
         own = here.settings.flagged.get(only)
         only = only if own is None else own.lands  # of an output, what it shares
-    streams = read_streams(documents, known, fleet, only)
+    settings = here.settings
+    # A lake that is not there yet is not made by a look at it.
+    has_lake = settings is not None and is_there(settings.lake)
+    lake = open_lake(settings.lake, ambient) if settings is not None and has_lake else None
+    streams = read_streams(documents, known, fleet, only, lake)
     if only is not None and not streams.streams:
         every = read_streams(documents, known, fleet)
         near = nearest(only, [one.name for one in every.streams])
         hint = f"the nearest is {near!r}" if near else "there is none at all"
         raise Invalid(f"no stream {only!r} here: {hint}; next: {command('status', here)}")
-    settings = here.settings
     if settings is None:
         return Found(rested(fleet, streams, lambda: False), streams, only)
-    # A lake that is not there yet is not made by a look at it.
-    has_lake = is_there(settings.lake)
-    lake = open_lake(settings.lake, ambient) if has_lake else None
     tables = () if only is not None else read_tables(documents, settings.tables)
     hours = tuple(_hours(documents, settings, streams, fleet.at_ms, lake))
 
