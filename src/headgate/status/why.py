@@ -76,6 +76,8 @@ class Why:
     advice: Advice | None = None  # what a person can do
     ready_ms: int | None = None  # every hour that ends by then is ready
     overall: tuple[Awaited, ...] = ()  # whom the flag over all streams waits for, of a ready hour
+    earliest_ms: int | None = None  # of an hour that is not over: wall time from which on its flag
+    # can come, by whatever commit follows: its end, and the allowed lateness
 
 
 def read_why(
@@ -195,7 +197,8 @@ def explained(
     earlier = first if first < hour else None
     if now_ms < hour.end_ms:
         words = f"it is not over yet: it ends in {shown_ms(hour.end_ms - now_ms)}"
-        return Why(name, hour, "not over", words, first_open=earlier)
+        earliest_ms = hour.end_ms + settings.allowed_lateness_ms
+        return Why(name, hour, "not over", words, first_open=earlier, earliest_ms=earliest_ms)
     reasons = tuple(
         _reason(status, one.why, one.shard, one.partition, one.short_ms)
         for one in obstacles(evidence, hour, settings.allowed_lateness_ms)

@@ -428,3 +428,13 @@ def test_a_waiting_hour_says_when_the_next_commit_is_due() -> None:
     )
 
     assert [one.due_ms for one in found.reasons] == [NOW_MS + 90_000]
+
+
+def test_an_hour_that_is_not_over_says_from_when_on_its_flag_can_come() -> None:
+    settings = replace(SETTINGS, allowed_lateness_ms=LATENESS_MS)
+    current = Period.hour_of(NOW_MS)
+
+    found = why(current, evidence(3), root(3), settings=settings)
+
+    assert (found.state, found.earliest_ms) == ("not over", current.end_ms + LATENESS_MS)
+    assert why(hour(3), evidence(3), root(3)).earliest_ms is None
