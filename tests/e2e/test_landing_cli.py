@@ -646,6 +646,7 @@ def test_run_until_idle_of_an_empty_folder_is_a_commit_without_records(world: Wo
     for same in (shown, of_it, bare):
         assert same.returncode == 0, same.stdout
         assert same.stdout.startswith("no node is running, and nothing waits")
+        assert "  next  " not in same.stdout, "nobody has to do anything"
     assert again.returncode == 0
     found = json.loads(again.stdout)
     assert set(found) == documented("#### `run --json`")

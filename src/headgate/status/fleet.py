@@ -37,6 +37,7 @@ class LeaderStatus:
     epoch: int
     age_ms: int
     is_live: bool
+    is_silent: bool = False  # it missed a renewal, and seems to be gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +198,11 @@ def compose(
     if picture.leader is not None and leading:
         right = picture.leader.value
         age_ms = max(0, at_ms - right.since_ms)
-        is_live = any(member.session == leading for member in members)
-        leader = LeaderStatus(names.get(leading), leading, right.epoch, age_ms, is_live)
+        own = next((member for member in members if member.is_leader), None)
+        is_silent = own is not None and own.is_silent
+        leader = LeaderStatus(
+            names.get(leading), leading, right.epoch, age_ms, own is not None, is_silent
+        )
     last_seen: tuple[LastSeen, ...] = ()
     if not members and picture.roster is not None:
         last_seen = tuple(

@@ -187,6 +187,14 @@ class StreamsStatus:
     roots: tuple[RootStatus, ...] = ()  # whose flags roll up
 
     @property
+    def words_at_rest(self) -> str:
+        """If no node runs, and none is needed."""
+        known = [one.lag for one in self.streams if one.paused]
+        is_any = any(lag is not None and (lag.files or lag.records) for lag in known)
+        what = "what waits is paused" if is_any else "nothing waits"
+        return f"no node is running, and {what}"
+
+    @property
     def is_healthy(self) -> bool:
         standing = [one for stream in self.streams for one in stream.standing]
         return not self.damaged and not any(one.is_for_a_person for one in standing)
