@@ -102,6 +102,7 @@ class TaskStatus:
     set_aside: TaskError | None
     is_silent: bool = False  # whoever holds it missed a renewal, and seems to be gone
     left_ms: int | None = None  # until its holder's session may be closed, if that is live
+    silent_ms: int | None = None  # since its holder's last renewal, if that is live
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +334,7 @@ def _task(
         set_aside=errors[1],
         is_silent=holder is not None and holder.is_silent,
         left_ms=None if holder is None else holder.left_ms,
+        silent_ms=None if holder is None else holder.silent_ms,
     )
 
 

@@ -190,14 +190,14 @@ def _can_others(stream: str, cluster: ClusterStatus) -> bool:
 
 def _silent(name: str, task: TaskStatus, can_others: bool) -> Standing:
     left_ms = task.left_ms or 0
-    ends = f"ends in about {shown_ms(left_ms)}" if left_ms > 0 else "is over"
+    ends = f"ends in about {shown_ms(left_ms)}; then" if left_ms > 0 else "is over:"
     who = "another node takes the shard over" if can_others else "any node that runs takes it over"
     return Standing(
         SILENT,
         name,
-        f"node {task.node}, which held it, seems to be gone: it was killed, is paused, or cannot "
-        "reach the store",
-        f"its session {ends}; then {who}, and finishes what it began",
+        f"node {task.node}, which held it, seems to be gone: nothing was heard of it for "
+        f"{shown_ms(task.silent_ms or 0)}; it was killed, is paused, or cannot reach the store",
+        f"its session {ends} {who}, and finishes what it began",
         None if can_others else Advice("run"),
         is_for_a_person=False,
     )
@@ -324,7 +324,11 @@ def _gone(shard: ShardFacts, at_ms: int, *, is_log: bool) -> Iterator[Standing]:
     if found is None:
         return
     age = shown_ms(max(0, at_ms - found.at_ms))
-    hours = f" of {found.since} to {found.until}" if found.since else " of the hours it may concern"
+    certificates = "the certificates of the hours that it may concern name"
+    if found.since:
+        certificates = f"the certificates of {found.since} to {found.until} name"
+    if found.since and found.since == found.until:
+        certificates = f"the certificate of {found.since} names"
     back = "" if is_log else "; what has its name now, or is put back, is read as a new file"
     commit = f"{shard.name}/{found.number}"
     since = str(Period.day_of(found.at_ms))
@@ -332,8 +336,7 @@ def _gone(shard: ShardFacts, at_ms: int, *, is_log: bool) -> Iterator[Standing]:
         GAP,
         shard.name,
         f"{found.words}{others(found.gaps)}; found {age} ago, noted in commit {found.number}",
-        f"its records did not land, and nothing waits for them: the certificates{hours} name the "
-        f"gap{back}",
+        f"its records did not land, and nothing waits for them: {certificates} the gap{back}",
         Advice("history", (), ("--subject", commit, "--since", since)),
         is_for_a_person=False,
     )

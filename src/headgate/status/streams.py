@@ -131,6 +131,11 @@ class StreamStatus:
         return all(one.is_at_rest or (is_over and one.journal is None) for one in self.shards)
 
     @property
+    def is_held(self) -> bool:
+        """By a node that was heard of."""
+        return any(one.node is not None and not one.is_silent for one in self.shards)
+
+    @property
     def watermark_ms(self) -> int | None:
         """Of the slowest source partition; None: one has none yet."""
         return _slowest([one for shard in self.shards for one in shard.partitions])

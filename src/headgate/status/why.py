@@ -106,6 +106,9 @@ def read_why(
     if status.paused and why.state in ("not over", "waiting", "closing"):
         words = f"{why.words}; and it is {status.paused}: nothing more of it lands"
         why = replace(why, words=words, advice=_advice(status))
+    if why.state in ("not over", "closing") and why.advice is None and not status.is_held:
+        advice = _advice(status) or Advice("run")
+        why = replace(why, words=f"{why.words}; no node has it now", advice=advice)
     why = _with_gaps(why, lake, settings, status)
     if why.state in ("expired", "erased") and lake is not None:
         told = [one.words for one in statements_of(lake, settings.name, str(why.hour))]

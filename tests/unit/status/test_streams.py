@@ -169,6 +169,13 @@ def test_a_gap_whose_record_cannot_be_read_is_told_all_the_same(world: World) ->
     assert world.standing().words.startswith("something was gone before it was read; found 1 h")
 
 
+def test_a_gap_of_one_hour_names_that_hour_once(world: World) -> None:
+    world.runs()
+    world.has_gaps(replace(GONE_FILE, until=GONE_FILE.since))
+
+    assert "the certificate of 2026-11-01T13 names the gap" in world.standing().meaning
+
+
 def test_a_gap_is_news_for_a_week(world: World) -> None:
     world.runs()
     world.has_gaps(GONE_FILE)
@@ -455,10 +462,14 @@ def test_a_shard_whose_node_seems_to_be_gone_says_when_it_is_free_and_what_to_do
     assert shard.lag is not None
     assert not shard.lag.is_now
     assert (found.kind, found.subject, found.is_for_a_person) == ("node silent", "orders/0", False)
-    assert found.words.startswith("node node-a, which held it, seems to be gone")
+    assert found.words.startswith(
+        "node node-a, which held it, seems to be gone: nothing was heard of it for 14.0 s; it was "
+    )
     assert found.meaning.startswith("its session ends in about 1")
-    assert "any node that runs takes it over" in found.meaning
+    assert "; then any node that runs takes it over" in found.meaning
     assert found.advice == Advice("run")
+    world.ambient.pass_ms(20_000)
+    assert world.standing().meaning.startswith("its session is over: any node that runs takes it")
 
 
 def test_a_shard_whose_node_seems_to_be_gone_needs_nobody_while_another_can_take_it(

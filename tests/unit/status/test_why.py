@@ -438,3 +438,21 @@ def test_an_hour_that_is_not_over_says_from_when_on_its_flag_can_come() -> None:
 
     assert (found.state, found.earliest_ms) == ("not over", current.end_ms + LATENESS_MS)
     assert why(hour(3), evidence(3), root(3)).earliest_ms is None
+
+
+def test_an_hour_that_only_needs_a_node_says_that_none_has_it() -> None:
+    nobody = replace(status(), shards=(shard(0, None), replace(shard(1), is_silent=True)))
+    aside = Standing("set aside", "orders/1", "x", "m", RELEASE, is_for_a_person=True)
+    world = World()
+
+    found = read_why(world.store, world.lake, SETTINGS, nobody, hour(3), NOW_MS)
+    now = read_why(world.store, world.lake, SETTINGS, nobody, Period.hour_of(NOW_MS), NOW_MS)
+    stuck = replace(nobody, standing=(aside,))
+    released = read_why(world.store, world.lake, SETTINGS, stuck, hour(3), NOW_MS)
+
+    for one in (found, now):
+        assert one.words.endswith("; no node has it now")
+        assert one.advice == Advice("run")
+    assert (found.state, now.state) == ("closing", "not over")
+    assert released.advice == RELEASE
+    assert World().ask(hour(3)).advice is None
