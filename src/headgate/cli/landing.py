@@ -32,6 +32,7 @@ from headgate.cluster.duties import NodeSettings
 from headgate.engine.java import require_java
 from headgate.errors import Unavailable
 from headgate.node import Ending
+from headgate.periods import Period
 from headgate.settings import Settings
 from headgate.status import shown_ms
 from headgate.status.still import GAP, OPEN
@@ -137,8 +138,14 @@ class LandingRun:
             return  # the end has said so
         own = [one for one in found.streams.streams if one.name in self._settings.streams]
         for stream in own:
-            found_gaps = stream.name in result.streams and result.streams[stream.name].gaps > 0
-            told = {"paused", "unfinished files", OPEN} | ({GAP} if found_gaps else set())
+            done = result.streams.get(stream.name)
+            told = {"paused", "unfinished files", OPEN}
+            if done is not None and done.gaps > 0:
+                told.add(GAP)
+            if done is not None and done.late > 0:
+                is_set = self._settings.streams[stream.name].first_hour_ms is not None
+                words = late_words(stream.name, done.late, stream.first_hour_ms, is_set=is_set)
+                talk.print(console.printable(words))
             for one in stream.standing:
                 if one.is_for_a_person or one.kind in told:
                     for line in standing_lines(one, here):
@@ -154,6 +161,16 @@ class LandingRun:
         again = command("run", self._here, options=["--until", "idle"])
         words = f"not idle: {why}, and {names}{more} still had something to land"
         console.talk().print(console.printable(f"{words}; next: {again}"), style="yellow")
+
+
+def late_words(stream: str, late: int, first_hour_ms: int | None, *, is_set: bool) -> str:
+    """Nobody sees in a number why: of a first landing mostly because the stream begins later."""
+    words = f"late: {many(late, 'record')} of {stream}: of hours that were closed"
+    if first_hour_ms is None:
+        return words
+    words = f"{words}, or before its first hour, {Period.hour_of(first_hour_ms)}"
+    hint = "the first commit decided that; for older records, first_hour in the settings sets it"
+    return words if is_set else f"{words} ({hint}, before the first run)"
 
 
 def _lands(settings: Settings, *, is_eager: bool) -> str:
