@@ -109,6 +109,8 @@ def read_why(
     if why.state in ("not over", "closing") and why.advice is None and not status.is_held:
         advice = _advice(status) or Advice("run")
         why = replace(why, words=f"{why.words}; no node has it now", advice=advice)
+    if why.state == "waiting" and why.reasons and why.advice is None and not status.is_held:
+        why = replace(why, advice=Advice("run"))  # the reasons say that nobody holds them
     why = _with_gaps(why, lake, settings, status)
     if why.state in ("expired", "erased") and lake is not None:
         told = [one.words for one in statements_of(lake, settings.name, str(why.hour))]

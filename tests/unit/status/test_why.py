@@ -455,4 +455,6 @@ def test_an_hour_that_only_needs_a_node_says_that_none_has_it() -> None:
         assert one.advice == Advice("run")
     assert (found.state, now.state) == ("closing", "not over")
     assert released.advice == RELEASE
+    waiting = read_why(world.store, world.lake, SETTINGS, nobody, hour(4), NOW_MS)
+    assert (waiting.state, waiting.advice) == ("waiting", Advice("run"))
     assert World().ask(hour(3)).advice is None
