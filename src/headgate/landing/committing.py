@@ -127,9 +127,12 @@ def prepare(
 
 
 def _gap(gap: Gap, occasion: Occasion, marks: Mapping[str, Mark]) -> RecordGap:
-    """What is missing was later than its source partition's watermark, and is older than now."""
+    """What is missing was later than its source partition's watermark, and is older than now.
+    Without a watermark it may be of any hour that is not closed, from the stream's first on."""
     mark = marks.get(gap.partition)
-    earliest_ms = occasion.closed_ms if mark is None or mark.before_ms is None else mark.before_ms
+    before_ms = None if mark is None else mark.before_ms
+    known = (before_ms, occasion.closed_ms, occasion.first_hour_ms)
+    earliest_ms = next((one for one in known if one is not None), None)
     since_ms = occasion.made_ms if earliest_ms is None else min(earliest_ms, occasion.made_ms)
     since, until = Period.hour_of(since_ms), Period.hour_of(occasion.made_ms)
     return RecordGap(gap.partition, gap.first, gap.next, gap.reason, str(since), str(until))

@@ -88,18 +88,20 @@ def test_a_record_says_everything_and_its_journal_only_what_the_fact_needs() -> 
 
 
 @pytest.mark.parametrize(
-    ("before_ms", "closed_ms", "since"),
+    ("before_ms", "closed_ms", "first_ms", "since"),
     [
-        (None, None, "2026-11-01T13"),  # nothing is known: the hour in which it was found
-        (None, HOUR - 2 * HOUR_MS, "2026-11-01T11"),  # it is not in what is closed
-        (HOUR - 5 * HOUR_MS + 1, HOUR - 9 * HOUR_MS, "2026-11-01T08"),  # later than the watermark
-        (HOUR + 3 * HOUR_MS, None, "2026-11-01T13"),  # a clock that was wrong
+        (None, None, None, "2026-11-01T13"),  # nothing is known: the hour in which it was found
+        (None, None, HOUR - 4 * HOUR_MS, "2026-11-01T09"),  # of any hour of the stream
+        (None, HOUR - 2 * HOUR_MS, HOUR - 4 * HOUR_MS, "2026-11-01T11"),  # not in what is closed
+        # later than the watermark
+        (HOUR - 5 * HOUR_MS + 1, HOUR - 9 * HOUR_MS, HOUR - 9 * HOUR_MS, "2026-11-01T08"),
+        (HOUR + 3 * HOUR_MS, None, None, "2026-11-01T13"),  # a clock that was wrong
     ],
 )
 def test_a_gap_concerns_the_hours_from_its_watermark_to_now(
-    before_ms: int | None, closed_ms: int | None, since: str
+    before_ms: int | None, closed_ms: int | None, first_ms: int | None, since: str
 ) -> None:
-    occasion = replace(OCCASION, made_ms=HOUR + 7, closed_ms=closed_ms)
+    occasion = replace(OCCASION, made_ms=HOUR + 7, closed_ms=closed_ms, first_hour_ms=first_ms)
     marks = {"a": Mark(before_ms, HOUR + 4 * HOUR_MS, "idle")}
     found = prepare(SETTINGS, occasion, PLAN, FOLDER, [], [], marks, {})
     (gap,) = found.record.gaps
