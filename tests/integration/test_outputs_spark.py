@@ -141,7 +141,7 @@ def test_a_letter_that_a_corrected_filter_takes_lands_there(tmp_path: Path) -> N
         (letter,) = acts.dead_letters("events")
         acts.redrive("events", letter.path, Person("ada", "clicks are wanted"))
 
-    more = {**only, "clicks": {"filter": "timestamp IS NULL AND value LIKE '%click%'"}}
+    more = {**only, "clicks": {"filter": "value LIKE '%click%'"}}
     app = yard.app(yard.stream("events", outputs=more))
     app.run(until="idle")
 

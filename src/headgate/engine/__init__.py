@@ -72,6 +72,7 @@ class Shape:
     declared: tuple[tuple[str, str], ...] = ()  # name and type of columns that become of a record;
     # none: it lands as it came
     filters: tuple[tuple[str, str], ...] = ()  # outputs by name, each with its condition in SQL
+    is_of_log: bool = False  # letters of a log that are driven in again
 
     @property
     def is_shared(self) -> bool:

@@ -293,12 +293,10 @@ def _as_they_see_it(shape: Shape, frame: DataFrame) -> DataFrame:
     if verdict.is_log(shape):
         stamp = fn.expr("timestamp_millis(stamp_ms)").alias("timestamp")
         theirs += [stamp, fn.col("partition"), fn.col("number").alias("offset")]
-    elif shape.format in ("dead-json", "dead-text", "dead-binary"):
-        # Letters of a log that are driven in again: only some know their time, none its offset.
-        known = "timestamp_millis(stamp_ms)" if "stamp_ms" in frame.columns else "NULL"
-        types = {"timestamp": f"CAST({known} AS TIMESTAMP)", "partition": "CAST(NULL AS STRING)"}
-        types["offset"] = "CAST(NULL AS BIGINT)"
-        theirs += [fn.expr(null).alias(column) for column, null in types.items()]
+    elif verdict.is_of_log(shape):  # driven in again: some know their time, none its offset
+        stamp = fn.expr("timestamp_millis(stamp_ms)").alias("timestamp")
+        types = {"partition": "string", "offset": "bigint"}
+        theirs += [stamp, *(fn.lit(None).cast(one).alias(column) for column, one in types.items())]
     ours = fn.struct(*[fn.col(column) for column in frame.columns]).alias(verdict.HEADGATE)
     return frame.select(ours, *theirs)
 

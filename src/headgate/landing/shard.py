@@ -379,7 +379,7 @@ class ShardWork:
         is_dead = plan.format == "dead"
         is_sure = self._is_clock_trusted(plan)
         source = settings.source
-        kafka = source if isinstance(source, KafkaSettings) and not is_dead else None
+        kafka = source if isinstance(source, KafkaSettings) else None
         return Shape(
             settings.name,
             plan.reader,
@@ -390,13 +390,14 @@ class ShardWork:
             settings.record_bytes_max,
             # An arrival told by a wrong clock must not make dead letters of good records.
             settings.future_skew_ms if is_sure else 2**60,
-            "" if kafka is None else kafka.place,
+            "" if kafka is None or is_dead else kafka.place,
             () if kafka is None else kafka.land,
             settings.codec,
             settings.target_bytes,
-            source.coding if isinstance(source, KafkaSettings) else None,
+            None if kafka is None else kafka.coding,
             settings.columns,
             tuple((one.name, one.filter) for one in settings.outputs),
+            is_of_log=is_dead and kafka is not None,
         )
 
     # Committing
