@@ -12,6 +12,7 @@ import pytest
 
 from headgate import Invalid, RunResult, Table
 from headgate.app.acts import Person
+from headgate.app.nodes import Joined
 from headgate.commits.record import Record
 from headgate.periods import HOUR_MS, Period
 from tests.integration.landings import Yard, now_ms, sockets_to_java, whole_hour
@@ -185,6 +186,33 @@ def test_parquet_is_sorted_by_its_columns_and_late_ones_have_their_output(tmp_pa
     assert yard.rows("large").counts == (1, 1, 0)
     assert yard.rows("all").reasons == {"no output": 1}
     assert app.audit(is_deep=True).findings == ()
+
+
+def test_expressions_are_judged_at_the_start_and_the_other_streams_go_on(tmp_path: Path) -> None:
+    yard = Yard(tmp_path)
+    yard.drop("right", "a.json", [event(1, "order", now_ms() - 1000)])
+    wrong = {"orders": {"filter": "kind = 'order'"}}  # and no record is there
+    app = yard.app(
+        yard.stream("split", outputs=wrong, shards=2, **QUICK),
+        yard.stream("timed", {"sql": "no_such_column + 1"}, **QUICK),
+        yard.stream("right", outputs={"orders": {"filter": "true"}}, **QUICK),
+    )
+
+    def is_over() -> bool:
+        aside = [one.name for one in app.progress() if one.set_aside]
+        return sorted(aside) == ["split/0", "split/1", "timed/0"] and bool(yard.rows("orders").data)
+
+    def end_if_over(joined: Joined) -> None:
+        if is_over():
+            joined.node.drain()
+
+    result = app.run(max_seconds=60, on_poll=end_if_over)
+
+    assert is_over()
+    still = {name: one.stands_still for name, one in result.streams.items() if one.stands_still}
+    assert "the filter of output orders, \"kind = 'order'\", is refused" in still["split"][0]
+    assert "Spark refuses event_time sql 'no_such_column + 1'" in still["timed"][0]
+    assert "headgate shard release timed/0" in still["timed"][0]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Equipment: what a node needs to land the streams of its settings.
 
-Spark is started by the first round that reads something, and not before: a node without work, or
-with nothing but status to tell, needs no Java.
+Spark is started by the first round that reads something, or to judge expressions in SQL, and not
+before: a node without either, or with nothing but status to tell, needs no Java.
 """
 
 import os

@@ -189,6 +189,11 @@ class Engine(Protocol):
         folder of the job.
     """
 
+    def check(self, shape: Shape) -> None:
+        """Whether its expressions are taken; nothing is read. Columns that stand in the files
+        themselves are not known here, so a name may be one of those. Raises Invalid (an expression
+        of the settings), Unavailable, JobFailed."""
+
     def stage(self, job: Job) -> Staged:
         """Raises Unavailable (the engine cannot be reached, no room), Invalid (an expression of the
         settings), JobFailed."""
