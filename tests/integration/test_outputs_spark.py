@@ -195,12 +195,12 @@ def test_expressions_are_judged_at_the_start_and_the_other_streams_go_on(tmp_pat
     app = yard.app(
         yard.stream("split", outputs=wrong, shards=2, **QUICK),
         yard.stream("timed", {"sql": "no_such_column + 1"}, **QUICK),
-        yard.stream("right", outputs={"orders": {"filter": "true"}}, **QUICK),
+        yard.stream("right", outputs={"all": {"filter": "true"}}, **QUICK),
     )
 
     def is_over() -> bool:
         aside = [one.name for one in app.progress() if one.set_aside]
-        return sorted(aside) == ["split/0", "split/1", "timed/0"] and bool(yard.rows("orders").data)
+        return sorted(aside) == ["split/0", "split/1", "timed/0"] and bool(yard.rows("all").data)
 
     def end_if_over(joined: Joined) -> None:
         if is_over():

@@ -30,6 +30,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()  # none: those tested with this line of Spark, as needed
     needs: tuple[str, ...] = ()  # what of it the streams need: kafka
+    stall_after_ms: int = 600_000  # a session whose jobs stand still so long is given up; 0: never
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ from headgate.engine.gateway.spark import (
     start,
     stop,
     talk_of,
+    why_given_up,
 )
 from headgate.engine.quick.spark import is_installed
 from headgate.engine.shelf import LOCAL, LocalShelf, Shelf, rows_in
@@ -237,9 +238,10 @@ class SparkEngine:
             raise
         except (PySparkException, Py4JError, OSError) as error:
             talk = talk_of(error)
-            cause = short_cause(talk)
+            given_up = why_given_up(session)
+            cause = given_up or short_cause(talk)
             log.debug("spark.failed", extra={"stream": shape.stream, "trace": talk})
-            if is_gone(error):
+            if given_up or is_gone(error):
                 self._forget(session)
                 raise Unavailable(
                     f"{what}: its session is gone ({cause}), nothing was landed; next: try "
