@@ -2,6 +2,9 @@
 once, and what no filter takes is a dead letter. Flags, certificates and tables are the outputs'."""
 
 import json
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ __all__ = ["sockets_to_java"]
 
 pytestmark = USES_SPARK
 
+HEADGATE = str(Path(sys.executable).with_name("headgate"))
 QUICK: dict[str, Any] = {"shift": "1s", "grace": "0s", "allowed_lateness": "0s"}
 OUTPUTS = {
     "orders": {"filter": "get_json_object(value, '$.type') = 'order'"},
@@ -186,6 +190,41 @@ def test_parquet_is_sorted_by_its_columns_and_late_ones_have_their_output(tmp_pa
     assert yard.rows("large").counts == (1, 1, 0)
     assert yard.rows("all").reasons == {"no output": 1}
     assert app.audit(is_deep=True).findings == ()
+
+
+def test_a_store_that_is_lost_is_made_anew_and_the_outputs_go_on(tmp_path: Path) -> None:
+    yard, at_ms = Yard(tmp_path), whole_hour(3)
+    first = [event(n, ("order", "click")[n % 2], at_ms) for n in range(20)]
+    yard.drop("events", "a.json", [*first, event(20, None, at_ms)])
+    streams = yard.stream("events", outputs=OUTPUTS, merge=True, **QUICK)
+    yard.app(streams).run(until="idle")
+    flags = {
+        name: yard.app(streams).certificate(name, str(Period(at_ms, "hour"))) for name in OUTPUTS
+    }
+    assert all(flags.values())
+    shutil.rmtree(tmp_path / "state")
+    source = {"kind": "files", "path": str(yard.folder("events"))}
+    told = {"source": source, "event_time": {"json": "$.at"}, "outputs": OUTPUTS, **QUICK}
+    tree = {"store": "file:./state", "lake": "./lake", "streams": {"events": told}}
+    (tmp_path / "headgate.yaml").write_text(json.dumps(tree))
+
+    done = subprocess.run(
+        [HEADGATE, "store", "rebuild", "--reason", "its disk is gone"],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    yard.drop(
+        "events", "b.json", [event(n, ("order", "click")[n % 2], now_ms()) for n in range(30, 40)]
+    )
+    app = yard.app(streams)
+    app.run(until="idle")
+
+    assert yard.rows("orders").ids() == Counter([*range(0, 20, 2), *range(30, 40, 2)])
+    assert yard.rows("clicks").ids() == Counter([*range(1, 20, 2), *range(31, 40, 2)])
+    assert yard.rows("events").reasons == {"no output": 1}
+    assert {name: app.certificate(name, str(Period(at_ms, "hour"))) for name in OUTPUTS} == flags
+    assert app.audit(is_deep=True).findings == ()
+    assert app.verify().is_clean
 
 
 def test_expressions_are_judged_at_the_start_and_the_other_streams_go_on(tmp_path: Path) -> None:
