@@ -824,12 +824,19 @@ def test_settings_that_spark_refuses_stand_still_at_once_until_they_are_correcte
     right = world.file.read_text("utf-8")
     world.file.write_text(right.replace('{"json": "$.at"}', '{"sql": "no_such_column + 1"}'))
 
+    plain, judged = world.run("config", "check"), world.run("config", "check", "--spark", "--json")
+    looked = world.run("doctor", "source", "orders")
     done = world.run("run", "--until", "idle")
     shown = world.run("status")
     world.file.write_text(right, "utf-8")
     released = world.run(*next_of(shown.stdout, "shard release"))
     again = world.run("run", "--until", "idle")
 
+    assert (plain.returncode, judged.returncode, looked.returncode) == (0, 2, 1)
+    (problem,) = json.loads(judged.stdout)["problems"]
+    assert problem["place"] == "streams.orders"
+    assert "Spark refuses event_time sql 'no_such_column + 1'" in problem["words"]
+    assert "Spark refuses event_time sql 'no_such_column + 1'" in looked.stdout
     assert (done.returncode, released.returncode) == (1, 0)
     assert done.stderr.count(" warning task.failed ") == 1
     assert 'next="headgate shard release orders/0 ' in done.stderr

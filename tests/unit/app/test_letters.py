@@ -67,6 +67,11 @@ def test_a_late_record_is_itself_whatever_its_fields_are_called() -> None:
     assert second.raw == b"a,b"
 
 
+def test_a_letter_of_a_log_without_a_value_has_none() -> None:
+    (letter,) = letters_of(lake_of(line("no output", 0, raw=None)), PATH)
+    assert (letter.raw, letter.position) == (None, "lane-0/3")
+
+
 def test_reasons_are_counted() -> None:
     lake = lake_of(*(line("too long", n, raw="x") for n in range(3)), line("ahead", 4, raw="y"))
 

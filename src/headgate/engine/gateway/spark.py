@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyspark
 from py4j.protocol import (  # type: ignore[import-untyped] # it has no types
@@ -96,6 +97,9 @@ _SESSION_LOST: Final = (
     "Master removed our application",
 )
 
+_GIVEN_UP: Final = WeakKeyDictionary[SparkContext, str]()  # why
+_OWN: Final = WeakSet[SparkContext]()  # started here
+
 log = logging.getLogger(__name__)
 
 
@@ -170,6 +174,7 @@ def _driven(settings: SparkSettings, sql: Mapping[str, str]) -> SparkSession:
     for key, value in at_start.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    _OWN.add(session.sparkContext)
     if _LEVEL in at_start:
         session.sparkContext.setLogLevel(at_start[_LEVEL])
     return session
@@ -223,12 +228,44 @@ def stop(session: SparkSession) -> None:
         session.stop()
 
 
+def own_context() -> SparkContext | None:
+    """Of the driver that was started here and is not stopped."""
+    active = SparkContext._active_spark_context  # noqa: SLF001 - the public one would start one
+    return active if active is not None and active in _OWN else None
+
+
+def give_up(why: str) -> None:
+    """Ends the driver that was started here, from any thread: whoever waits for one of its jobs is
+    told that the session is gone."""
+    context = own_context()
+    if context is not None:
+        _GIVEN_UP[context] = why
+        with suppress(Py4JError, OSError):
+            context.stop()
+
+
+def why_given_up(session: SparkSession) -> str:
+    """Empty: it was not."""
+    context = _context_of(session)
+    return "" if context is None else _GIVEN_UP.get(context, "")
+
+
+def _context_of(session: SparkSession) -> SparkContext | None:
+    """None: of Connect."""
+    with suppress(PySparkException):
+        return session.sparkContext
+    return None
+
+
 def bury(session: SparkSession) -> None:
     """Its Java process is gone. pyspark would hold on to it for ever, and has no public way to let
     go; `_jvm` is only emptied here, never asked."""
     with suppress(PySparkException):  # a driver of our own has nobody to knock at
         _knock(session, [])
+    context = _context_of(session)
     stop(session)
+    if SparkContext._active_spark_context not in (None, context):  # noqa: SLF001
+        return  # somebody has started another driver meanwhile
     if SparkContext._gateway is not None:  # noqa: SLF001
         with suppress(Py4JError, OSError):
             SparkContext._gateway.shutdown()  # noqa: SLF001
@@ -304,9 +341,10 @@ class Sessions:
             raise
         except (PySparkException, Py4JError, OSError) as error:
             talk = talk_of(error)
-            cause = short_cause(talk)
+            given_up = why_given_up(session)
+            cause = given_up or short_cause(talk)
             log.debug("spark.failed", extra={"what": what, "trace": talk})
-            if is_gone(error):
+            if given_up or is_gone(error):
                 with self._alone:
                     self._started = None
                     bury(session)
