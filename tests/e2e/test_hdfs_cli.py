@@ -32,12 +32,7 @@ class Installation:
     run: dict[str, Any]
 
     def contents(self) -> dict[str, bytes]:
-        client = Client(self.cluster.url, AT_ONCE)
-        return {
-            one.path.removeprefix(f"{self.root}/"): client.read(one.path).read()
-            for one in client.list_status(self.root, True)
-            if not one.isdir
-        }
+        return dict(self.cluster.contents(self.root))
 
     def put(self, path: str, content: bytes) -> None:
         file = Client(self.cluster.url, AT_ONCE).create(
