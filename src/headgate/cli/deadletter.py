@@ -34,7 +34,7 @@ from headgate.periods import EPOCH, MILLISECOND
 from headgate.settings.problems import nearest
 from headgate.sources import FilesSettings, KafkaSettings
 from headgate.status import shown_ms
-from headgate.store import JsonObject
+from headgate.store import JsonObject, JsonValue
 
 RAW_SHOWN_MAX = 500  # bytes of a record, for people
 KEY_SHOWN_MAX = 60  # bytes
@@ -387,7 +387,7 @@ def _beside_as_json(letter: Letter) -> JsonObject | None:
     """What Kafka kept beside a record; None: the stream does not land it."""
     if not letter.beside:
         return None
-    found: JsonObject = {}
+    found: dict[str, JsonValue] = {}
     for name, value in letter.beside.items():
         if name == "key":
             found["key"], found["key_base64"] = _told(value)

@@ -10,6 +10,8 @@ in the task that reads the file; therefore a file is never split and a task read
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import BinaryIO
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -20,6 +22,7 @@ from headgate.engine.containers import schema_of
 from headgate.engine.failure import JobFailed
 from headgate.engine.footers import columns_of
 from headgate.engine.rows import EXTRA_TYPES, OURS, extra_columns
+from headgate.engine.shelf import Shelf
 from headgate.engine.sql import name
 from headgate.errors import Invalid
 
@@ -30,7 +33,11 @@ _FACTS = (
 
 
 class FilesReader:
-    """Makes rows of numbered files."""
+    """Makes rows of numbered files. `shelf`: of a lake that is elsewhere than on this machine, and
+    whose dead letters are read again."""
+
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        self._shelf = shelf
 
     def frame(self, session: SparkSession, job: Job) -> DataFrame:
         """Raises Invalid, JobFailed."""
@@ -39,7 +46,7 @@ class FilesReader:
         if kind in ("parquet", "dead-parquet"):
             return _of_parquet(session, job, files)
         if kind.startswith("dead-"):
-            return _of_dead(session, job, files)
+            return _of_dead(session, job, files, self._shelf)
         return _of_lines(session, files)
 
 
@@ -88,14 +95,14 @@ def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
     return _told(session, counted, _facts(rows, files))
 
 
-def _of_dead(session: SparkSession, job: Job, files: Planned) -> DataFrame:
+def _of_dead(session: SparkSession, job: Job, files: Planned, shelf: Shelf | None) -> DataFrame:
     """Our own dead letters of lines or of a log: in Parquet or Avro, or as lines of json. Of a log
     with what it kept beside a record, as far as the letter has it: nobody else knows it any
     more."""
     beside = sorted({"timestamp", *extra_columns(job.shape)})
     read = session.read.option("recursiveFileLookup", "true")
     found: DataFrame | None = None
-    for suffix, packed in _alike(files):
+    for suffix, packed in _alike(files, shelf):
         rows = read.format(suffix[1:]).load([to_read(file.path) for _, file in packed])
         is_parquet = suffix == ".parquet"
         raw = ["_headgate.raw", *(["value"] if "value" in rows.columns else [])]
@@ -141,16 +148,25 @@ def _stamp_ms(shape: Shape) -> str:
     return f"coalesce(CASE WHEN {kept} > 0 THEN {kept} END, {as_event_time})"
 
 
-def _alike(files: Planned) -> Iterator[tuple[str, Planned]]:
+def _alike(files: Planned, shelf: Shelf | None) -> Iterator[tuple[str, Planned]]:
     """Files of rows with the same columns: of others Spark would see those of the first one."""
-    schemas: dict[str, Callable[[str], object]] = {".parquet": columns_of, ".avro": schema_of}
+    schemas: dict[str, Callable[[str, BinaryIO | None], object]]
+    schemas = {".parquet": columns_of, ".avro": schema_of}
     for suffix, columns in schemas.items():
         found = dict[object, list[tuple[ShardInput, InputFile]]]()
         for one in files:
             if one[1].path.endswith(suffix):
-                found.setdefault(columns(one[1].path), []).append(one)
+                with _opened(one[1].path, shelf) as opened:
+                    found.setdefault(columns(one[1].path, opened), []).append(one)
         for alike in found.values():
             yield suffix, alike
+
+
+def _opened(path: str, shelf: Shelf | None) -> AbstractContextManager[BinaryIO | None]:
+    """None: a file of this machine, which anybody can open."""
+    if shelf is None or not path.startswith(f"{shelf.url}/"):
+        return nullcontext()
+    return shelf.open(path.removeprefix(f"{shelf.url}/"))
 
 
 def _facts(frame: DataFrame, files: Planned) -> list[dict[str, object]]:

@@ -63,7 +63,7 @@ def test_a_late_record_is_itself_whatever_its_fields_are_called() -> None:
 
     first, second = letters_of(lake, PATH)
 
-    assert (first.reason, json.loads(first.raw)) == ("late", {"raw": "x", "id": 5})
+    assert (first.reason, json.loads(first.raw or b"")) == ("late", {"raw": "x", "id": 5})
     assert second.raw == b"a,b"
 
 
