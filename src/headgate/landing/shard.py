@@ -52,7 +52,7 @@ from headgate.landing.lake_mark import check_lake, check_mark
 from headgate.landing.names import attempt_folder, label_of, named, shard_folder
 from headgate.landing.outlook import is_proved, lacks_marks, words_of_the_end
 from headgate.landing.report import Report, Reporter, report_key, words_of
-from headgate.landing.restaging import clear_commit
+from headgate.landing.restaging import clear_commit, record_of
 from headgate.landing.rounds import Shift, Start, next_move, shift_at
 from headgate.landing.shaping import first_shape, has_sql, shape_of
 from headgate.landing.stream_document import check_seat, fix_first_hour, open_stream
@@ -270,6 +270,9 @@ class ShardWork:
 
     def _recover(self, checkpoint: Checkpoint, journal: Journal) -> None:
         log.info("journal.found", extra={"shard": self.name, "commit": journal.number})
+        if checkpoint.is_clearing:
+            self._restage(checkpoint, journal)
+            return
         try:
             self._finish(journal)
         except Halted:
@@ -287,10 +290,10 @@ class ShardWork:
             id=f"restage {self.name}/{journal.number}",
             who="system" if checkpoint.restage is None else checkpoint.restage.who,
         )
-        # By a write: whoever woke up late, after somebody else finished this, deletes nothing.
-        checkpoint = self._tenure.take_over(self._source.partitions())
-        if checkpoint.journal != journal:
-            return
+        record_of(self._lake, self._settings.name, self._shard, journal)
+        # By a write: whoever woke up late, after somebody else finished this, deletes nothing; and
+        # nobody finishes it from now on.
+        checkpoint = self._tenure.clear(journal)
         clear_commit(self._lake, self._settings.name, self._shard, journal)
         plan = NOTHING
         if journal.positions:

@@ -356,12 +356,18 @@ class RootWork:
         own = [one for one in self._settings.streams if one.lands == lands]
         every = [seats[one.name] for one in own]
         if any(one.of for one in own):
-            # One that was taken out of the settings may come back, or is not in them yet.
             known = {one.name for one in self._settings.streams}
-            every += [seat for name, seat in seats.items() if name not in known and goes_on(seat)]
+            others = [name for name, seat in seats.items() if name not in known and goes_on(seat)]
+            every += [seats[name] for name in others if self._may_be_output(name)]
         ends = [seat.frontier_ms for seat in every if seat.retired is None]
         certified = [end_ms for end_ms in ends if end_ms is not None]
         return min(certified) if certified and len(certified) == len(ends) else None
+
+    def _may_be_output(self, name: str) -> bool:
+        """Of a seat that these settings do not have: one that was taken out of them may come back,
+        or is not in them yet. A stream without outputs has a document of its own."""
+        found = read(self._store, stream_key(name), StreamDocument)
+        return found is None or found.value.has_outputs
 
     def _mark(self, stream: str, closing_ms: int, closed_ms: int | None) -> None:
         change(

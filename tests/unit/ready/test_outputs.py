@@ -183,3 +183,14 @@ def test_inv7_no_hour_is_flagged_without_an_output_that_this_node_does_not_know_
     assert [file.rows for file in world.certificate("clicks", hour(20)).files] == [2]
     assert f"2027-01-15/20/{FLAG}" in world.flags()
     assert world.findings() == []
+
+
+def test_a_stream_that_left_the_settings_does_not_make_outputs_of_another_remember() -> None:
+    world = World(outputs_of("events", "orders"))
+    world.open("events", hour(20))
+    world.open("bids")  # nothing of it has landed
+    for number in (22, 23):
+        world.land("events", hour(number - 1), 1, output="orders")
+        world.reach("events", hour(number))
+        run(world)
+    assert world.stream("events").closed_ms == hour(22).start_ms
