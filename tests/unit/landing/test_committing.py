@@ -90,11 +90,10 @@ def test_a_record_says_everything_and_its_journal_only_what_the_fact_needs() -> 
 @pytest.mark.parametrize(
     ("before_ms", "closed_ms", "first_ms", "since"),
     [
-        (None, None, None, "2026-11-01T13"),  # nothing is known: the hour in which it was found
-        (None, None, HOUR - 4 * HOUR_MS, "2026-11-01T09"),  # of any hour of the stream
-        (None, HOUR - 2 * HOUR_MS, HOUR - 4 * HOUR_MS, "2026-11-01T11"),  # not in what is closed
-        # later than the watermark
-        (HOUR - 5 * HOUR_MS + 1, HOUR - 9 * HOUR_MS, HOUR - 9 * HOUR_MS, "2026-11-01T08"),
+        (None, None, None, "1970-01-01T00"),  # nothing is known: it may be in any
+        (None, None, HOUR - 3 * HOUR_MS, "2026-11-01T10"),  # it is in none before the first
+        (None, HOUR - 2 * HOUR_MS, HOUR - 3 * HOUR_MS, "2026-11-01T11"),  # nor in what is closed
+        (HOUR - 5 * HOUR_MS + 1, HOUR - 9 * HOUR_MS, None, "2026-11-01T08"),  # after the watermark
         (HOUR + 3 * HOUR_MS, None, None, "2026-11-01T13"),  # a clock that was wrong
     ],
 )
@@ -109,6 +108,12 @@ def test_a_gap_concerns_the_hours_from_its_watermark_to_now(
     assert found.journal.gapped == (Gapped(17, 18, since, "2026-11-01T13"),)
     assert gap.concerns(since)
     assert not gap.concerns("2026-11-01T14")
+
+
+def test_a_gap_concerns_an_hour_that_records_may_be_ahead_in() -> None:
+    occasion = replace(OCCASION, made_ms=HOUR + HOUR_MS - SETTINGS.future_skew_ms)
+    found = prepare(SETTINGS, occasion, PLAN, FOLDER, [], [], {}, {})
+    assert found.record.gaps[0].until == "2026-11-01T14"
 
 
 def test_a_commit_without_records_is_one_too() -> None:
