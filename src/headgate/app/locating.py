@@ -42,7 +42,8 @@ from headgate.store import DocumentStore
 from headgate.store.changes import read
 
 PACKED = ".parquet"
-SOURCES_MAX = 20  # files of the source that are named for one file of the lake
+SOURCES_MAX = 20  # of a commit, files of the source that are looked up by their number
+COMMITS_NAMED = 20  # of a merged file, for which that is done
 
 State = Literal["landed", "late", "dead", "gap", "not read yet", "before the start", "no record"]
 
@@ -329,8 +330,8 @@ class Locating:
             said = commit_of(one.path.rpartition("/")[2])
             record = None if said is None else read_record(self._lake, stream, *said)
             if said is not None and record is not None:
-                named = sum(len(other.sources) for other in commits.values())
-                commits[said] = self._origin(record, max(0, SOURCES_MAX - named))
+                names_max = SOURCES_MAX if len(commits) < COMMITS_NAMED else 0
+                commits[said] = self._origin(record, names_max)
         origins = tuple(commits[one] for one in sorted(commits))
         where = merge_path(lands, period, generation)
         return FileOrigin(path, stream, "data", period, outputs[0].rows, origins, where)
