@@ -43,6 +43,7 @@ from headgate.store.changes import read
 
 PACKED = ".parquet"
 SOURCES_MAX = 20  # of a commit, files of the source that are looked up by their number
+COMMITS_NAMED = 20  # of a merged file, for which that is done
 
 State = Literal["landed", "late", "dead", "gap", "not read yet", "before the start", "no record"]
 
@@ -307,10 +308,10 @@ class Locating:
                 return FileOrigin(path, stream, file.kind, file.period, file.rows, (origin,), "")
         return None
 
-    def _origin(self, record: Record) -> Origin:
+    def _origin(self, record: Record, names_max: int = SOURCES_MAX) -> Origin:
         commit = f"{record.stream}/{record.shard}/{record.number}"
         sources = self._sources(record.stream)
-        names = (sources.of(*one).path for one in islice(numbers_read(record), SOURCES_MAX))
+        names = (sources.of(*one).path for one in islice(numbers_read(record), names_max))
         return Origin(commit, record.made_ms, record.ranges, tuple(filter(None, names)))
 
     def _of_merge(self, stream: str, generation: int, path: str) -> FileOrigin | None:
@@ -329,7 +330,8 @@ class Locating:
             said = commit_of(one.path.rpartition("/")[2])
             record = None if said is None else read_record(self._lake, stream, *said)
             if said is not None and record is not None:
-                commits[said] = self._origin(record)
+                names_max = SOURCES_MAX if len(commits) < COMMITS_NAMED else 0
+                commits[said] = self._origin(record, names_max)
         origins = tuple(commits[one] for one in sorted(commits))
         where = merge_path(lands, period, generation)
         return FileOrigin(path, stream, "data", period, outputs[0].rows, origins, where)
