@@ -1,6 +1,7 @@
 """A store that is lost at any moment and made anew from the lake: nothing is lost or doubled."""
 
 from dataclasses import replace
+from zlib import crc32
 
 import pytest
 
@@ -11,11 +12,12 @@ from headgate.audit.reading import no_site
 from headgate.commits.certificate import hold_path
 from headgate.commits.checkpoint import Checkpoint
 from headgate.errors import Halted, Invalid
-from headgate.lake import Lake, LakeSettings
+from headgate.lake import FileFacts, Lake, LakeSettings
 from headgate.lake.ledger import Ledger
+from headgate.lake.memory import Stored
 from headgate.landing import Output, StreamSettings
 from headgate.landing.lake_mark import KEY as MARK
-from headgate.periods import HOUR_MS, Period
+from headgate.periods import HOUR_MS, FolderTemplate, Period
 from headgate.settings import Settings
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.changes import create_if_absent, read
@@ -138,6 +140,27 @@ def test_a_rebuild_that_is_killed_anywhere_is_finished_by_the_same_command(
     flow: Rebuilding,
 ) -> None:
     assert check_every_crash(flow, (*HARMS, Harm.REFUSE), again=()) > 20
+
+
+def test_a_commit_is_finished_in_a_lake_with_checksums_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a bucket has them: the journal that stands must name what that lake will tell."""
+
+    def facts(stored: Stored) -> FileFacts:
+        return FileFacts(len(stored.content), f"crc32:{crc32(stored.content):08x}")
+
+    monkeypatch.setattr(Stored, "facts", property(facts))
+    calm, flow = Calm(), LostInMidShift()
+    flow.act(flow.fresh(), calm)
+    first = next(n for n, call in enumerate(calm.calls, 1) if is_first_publish(call))
+    world = flow.fresh()
+    with pytest.raises(Crashed):
+        flow.act(world, Scripted([Point(first, Harm.CRASH_AFTER)]))
+    lose(world)
+    assert rebuild(world).standing != ()
+    Process(world, Calm()).until(world.is_landed)
+    assert (world.cries, world.audit()) == ([], ())
 
 
 class LostWhileFlagged:
@@ -312,6 +335,17 @@ def test_a_store_that_is_not_empty_is_refused() -> None:
     rebuild(world)
     with pytest.raises(Halted, match="the store is not empty"):
         rebuild(world)
+
+
+def test_inv6_no_flag_is_raised_in_a_folder_in_which_the_hour_never_landed() -> None:
+    shore, new = LostWhileFlagged().fresh(), "other/{yyyy}-{MM}-{dd}/{HH}/{stream}/data"
+    shore.flag()
+    for world in shore.worlds.values():
+        world.settings = replace(world.settings, folder=FolderTemplate.parse(new))
+    before = dict(shore.base.lake.files())
+    with pytest.raises(Halted, match=r"lies in another folder than other/.*as it was"):
+        LostWhileFlagged().lose(shore)
+    assert shore.base.lake.files() == before
 
 
 def test_a_node_that_runs_is_refused() -> None:

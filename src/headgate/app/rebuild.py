@@ -163,9 +163,9 @@ class Rebuild:
         if self._store.get(MARK_KEY) is not None:  # only the last word was missing
             change(self._store, KEY, RebuildDocument, lambda one: replace(one, state="done"))
             return Rebuilt(len(self._settings.streams), 0, 0, 0, 0, (), self._audit())
+        derived = self._derive()  # before anything is changed: it may refuse
         for name, face in sorted(self._settings.flagged.items()):
             self._finish_removals(name, face)
-        derived = self._derive()
         self._raise_flags(derived.flags)
         self._sweep(derived.folders)
         for done, (key, body) in enumerate(derived.documents.items()):
