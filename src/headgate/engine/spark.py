@@ -48,6 +48,7 @@ from headgate.engine.gateway.spark import (
     check,
     described,
     is_gone,
+    is_over,
     start,
     stop,
     talk_of,
@@ -211,7 +212,7 @@ class SparkEngine:
     def _opened(self) -> SparkSession:
         """Raises Invalid (Java, settings), Unavailable."""
         with self._alone:
-            if self._session is None:
+            if self._session is None or is_over(self._session):
                 session, self._is_started_here = start(self._settings)
                 self._has_quick = is_installed(session, is_remote=bool(self._settings.remote))
                 self._session = session
@@ -236,12 +237,14 @@ class SparkEngine:
             yield
         except (HeadgateError, JobFailed):
             raise
-        except (PySparkException, Py4JError, OSError) as error:
+        except (PySparkException, Py4JError, OSError, AttributeError) as error:
+            if isinstance(error, AttributeError) and not is_over(session):
+                raise  # pyspark empties what is stopped; this is another
             talk = talk_of(error)
             given_up = why_given_up(session)
             cause = given_up or short_cause(talk)
             log.debug("spark.failed", extra={"stream": shape.stream, "trace": talk})
-            if given_up or is_gone(error):
+            if is_over(session) or is_gone(error):
                 self._forget(session)
                 raise Unavailable(
                     f"{what}: its session is gone ({cause}), nothing was landed; next: try "

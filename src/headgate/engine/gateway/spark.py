@@ -99,6 +99,7 @@ _SESSION_LOST: Final = (
 
 _GIVEN_UP: Final = WeakKeyDictionary[SparkContext, str]()  # why
 _OWN: Final = WeakSet[SparkContext]()  # started here
+_OVER: Final = WeakSet[SparkContext]()  # stopped here
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +129,8 @@ def start(settings: SparkSettings) -> tuple[SparkSession, bool]:
     sql = {**_DEFAULTS, **settings.conf, **FIXED}
     if not settings.remote:
         there = SparkSession._instantiatedSession  # noqa: SLF001 - the public one is by thread
-        if there is not None:  # of whoever uses us as a library: theirs to stop
+        if there is not None and not is_over(there):
+            # Of whoever uses us as a library, or of another part of us: theirs to stop.
             session = there.newSession()
             _set(session, sql)
             return session, False
@@ -223,6 +225,9 @@ def quieted(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def stop(session: SparkSession) -> None:
+    context = _context_of(session)
+    if context is not None:
+        _OVER.add(context)
     with warnings.catch_warnings(), suppress(Py4JError, PySparkException, OSError):
         warnings.simplefilter("ignore")  # of a Java process that is gone already
         session.stop()
@@ -240,6 +245,7 @@ def give_up(why: str) -> None:
     context = own_context()
     if context is not None:
         _GIVEN_UP[context] = why
+        _OVER.add(context)
         with suppress(Py4JError, OSError):
             context.stop()
 
@@ -248,6 +254,12 @@ def why_given_up(session: SparkSession) -> str:
     """Empty: it was not."""
     context = _context_of(session)
     return "" if context is None else _GIVEN_UP.get(context, "")
+
+
+def is_over(session: SparkSession) -> bool:
+    """Whether its driver was stopped here, maybe by somebody else who has a session of it."""
+    context = _context_of(session)
+    return context is not None and context in _OVER
 
 
 def _context_of(session: SparkSession) -> SparkContext | None:
@@ -339,12 +351,14 @@ class Sessions:
                 yield session
         except (HeadgateError, JobFailed):
             raise
-        except (PySparkException, Py4JError, OSError) as error:
+        except (PySparkException, Py4JError, OSError, AttributeError) as error:
+            if isinstance(error, AttributeError) and not is_over(session):
+                raise  # pyspark empties what is stopped; this is another
             talk = talk_of(error)
             given_up = why_given_up(session)
             cause = given_up or short_cause(talk)
             log.debug("spark.failed", extra={"what": what, "trace": talk})
-            if given_up or is_gone(error):
+            if is_over(session) or is_gone(error):
                 with self._alone:
                     self._started = None
                     bury(session)
