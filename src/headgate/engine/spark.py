@@ -43,6 +43,7 @@ from headgate.engine.avro import Decoder, decoders_of
 from headgate.engine.causes import has_no_room, is_about_settings, short_cause
 from headgate.engine.failure import JobFailed
 from headgate.engine.gateway.spark import (
+    EMPTIED,
     TARGET_BYTES,
     bury,
     check,
@@ -237,9 +238,9 @@ class SparkEngine:
             yield
         except (HeadgateError, JobFailed):
             raise
-        except (PySparkException, Py4JError, OSError, AttributeError) as error:
-            if isinstance(error, AttributeError) and not is_over(session):
-                raise  # pyspark empties what is stopped; this is another
+        except (PySparkException, Py4JError, OSError, *EMPTIED) as error:
+            if isinstance(error, EMPTIED) and not is_over(session):
+                raise
             talk = talk_of(error)
             given_up = why_given_up(session)
             cause = given_up or short_cause(talk)

@@ -97,6 +97,7 @@ _SESSION_LOST: Final = (
     "Master removed our application",
 )
 
+EMPTIED: Final = (AttributeError, AssertionError)  # what pyspark raises of a driver it has stopped
 _GIVEN_UP: Final = WeakKeyDictionary[SparkContext, str]()  # why
 _OWN: Final = WeakSet[SparkContext]()  # started here
 _OVER: Final = WeakSet[SparkContext]()  # stopped here
@@ -351,9 +352,9 @@ class Sessions:
                 yield session
         except (HeadgateError, JobFailed):
             raise
-        except (PySparkException, Py4JError, OSError, AttributeError) as error:
-            if isinstance(error, AttributeError) and not is_over(session):
-                raise  # pyspark empties what is stopped; this is another
+        except (PySparkException, Py4JError, OSError, *EMPTIED) as error:
+            if isinstance(error, EMPTIED) and not is_over(session):
+                raise
             talk = talk_of(error)
             given_up = why_given_up(session)
             cause = given_up or short_cause(talk)
