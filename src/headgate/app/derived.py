@@ -76,6 +76,7 @@ class Shard:
     is_whole: bool = True  # every record that read something says of what
     records: int = 0
     earliest: str = ""  # period with files; "": none
+    is_split: bool | None = None  # its files are of outputs; None: there are none
 
 
 @dataclass(slots=True)
@@ -88,6 +89,7 @@ class _Fold:
     is_whole: bool = True
     records: int = 0
     earliest: str = ""
+    is_split: bool | None = None
 
     def add(self, record: Record) -> None:
         before = replace(known_to(self.checkpoint, record), number=record.number)
@@ -100,7 +102,9 @@ class _Fold:
         self.first_hour_ms = record.first_hour_ms or self.first_hour_ms
         self.is_whole &= record.shards > 0 or not record.ranges
         self.records += 1
-        periods = [file.period for file in record.files if file.kind == "data"]
+        landed = [file for file in record.files if file.kind in ("data", "late")]
+        self.is_split = any(file.output for file in landed) if landed else self.is_split
+        periods = [file.period for file in landed if file.kind == "data"]
         self.earliest = min([*periods, *([self.earliest] if self.earliest else [])], default="")
 
 
@@ -185,6 +189,7 @@ def read_shard(lake: Lake, stream: str, shard: int, each: Each = in_turn) -> Sha
         fold.is_whole,
         fold.records,
         fold.earliest,
+        fold.is_split,
     )
 
 
@@ -233,12 +238,13 @@ def is_in_place(lake: Lake, record: Record) -> bool:
 
 
 def rightly_gone(lake: Lake, record: Record) -> set[str]:
-    """Of its files: merged, or removed on purpose."""
+    """Of its files: merged, or removed on purpose, under the name that they landed under."""
     found: set[str] = set()
-    for period in sorted({file.period for file in record.files if file.period}):
-        merge = read_merge(lake, record.stream, period, GENERATION)
+    hours = {(file.output or record.stream, file.period) for file in record.files if file.period}
+    for name, period in sorted(hours):
+        merge = read_merge(lake, name, period, GENERATION)
         found |= set() if merge is None else {one.path for one in merge.inputs}
-        for statement in statements_of(lake, record.stream, period):
+        for statement in statements_of(lake, name, period):
             found |= {file.path for file in statement.every}
     return found
 
@@ -429,6 +435,22 @@ def _is_merged(lake: Lake, merge: MergeRecord) -> bool:
     return all(lake.facts(one.published) is not None for one in merge.outputs) and all(
         lake.facts(one.path) is None for one in merge.inputs
     )
+
+
+def closed_by(
+    faces: Sequence[Certified | None], first_ms: int | None, over_all_ms: int | None
+) -> tuple[int | None, int | None]:
+    """Of a stream or its outputs: hours that end by the first are closed for some of them, those
+    that end by the second for all. None: an output without a certificate, which begins with the
+    first hour, or where the flags over all streams end. Pure."""
+    known = [one.frontier_ms for one in faces if one is not None]
+    if not known:
+        return None, None
+    if len(known) == len(faces):
+        return max(known), min(known)
+    if first_ms is None:
+        return max(known), None
+    return max(known), min([*known, max(first_ms, over_all_ms or first_ms)])
 
 
 def open_periods(checkpoint: Checkpoint, frontier_ms: int | None) -> Checkpoint:

@@ -39,6 +39,14 @@ class Gapped:
 
 
 @dataclass(frozen=True, slots=True)
+class LastGap:
+    """The last commit that had gaps: its record says which. For people."""
+
+    number: Whole
+    at_ms: Whole  # wall time of its fact
+
+
+@dataclass(frozen=True, slots=True)
 class Journal:
     """A commit that everybody who holds this shard must finish: where its record is, and what its
     fact will set."""
@@ -95,6 +103,7 @@ class Checkpoint:
     # source partition that it named and that belongs to this shard is in here
     reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark was
     gapped: tuple[Gapped, ...] = ()  # commits with gaps that concern periods that are open
+    last_gap: LastGap | None = None  # None: no commit had any
     ended: Wish | None = None  # a person let the stream begin anew: nobody takes this over
     is_clearing: Truth = False  # what is left of the journal's commit is being removed: from now on
     # it can only be staged again, also if what was lost comes back
@@ -190,6 +199,7 @@ def concluded(name: str, found: Checkpoint, journal: Journal, at_ms: int) -> Che
         reached={**found.reached, **journal.reached},
         counts=added(found.counts, journal.counts),
         gapped=with_gaps(found.gapped, journal.gapped, journal.open_from),
+        last_gap=LastGap(journal.number, at_ms) if journal.gapped else found.last_gap,
         committed_ms=max(found.committed_ms, at_ms),
     )
 

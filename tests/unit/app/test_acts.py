@@ -220,6 +220,29 @@ def test_a_letter_whose_name_still_waits_stays_where_it_is(world: World) -> None
     assert world.lake.read(DEAD) == b"{}"
 
 
+def test_a_letter_whose_move_was_cut_in_half_is_driven_in_once(world: World) -> None:
+    for path in (DEAD, DEAD.replace("_dead", "_redrive")):
+        world.lake.put(path, b"{}")
+
+    assert world.acts.redrive(STREAM, DEAD, ADA)
+
+    assert world.lake.read(DEAD) is None
+    assert world.lake.read(DEAD.replace("_dead", "_redrive")) == b"{}"
+
+
+def test_a_letter_that_was_read_since_its_move_was_cut_in_half_is_not_read_twice(
+    world: World,
+) -> None:
+    for path in (DEAD, DEAD.replace("_dead", "_redriven")):
+        world.lake.put(path, b"{}")
+
+    assert not world.acts.redrive(STREAM, DEAD, ADA)
+
+    assert world.lake.read(DEAD) is None
+    assert world.lake.read(DEAD.replace("_dead", "_redrive")) is None
+    assert world.notes() == []
+
+
 @pytest.mark.parametrize("path", ["2026-11-01/00/orders/data/x.json", "_dead/other/x.json"])
 def test_only_dead_letters_of_the_stream_are_driven_in(world: World, path: str) -> None:
     world.lake.put(path, b"{}")
