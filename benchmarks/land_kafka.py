@@ -87,6 +87,9 @@ class Watched:
     engine: Engine
     staged_s: float = 0.0
 
+    def check(self, shape: Shape) -> None:
+        self.engine.check(shape)
+
     def stage(self, job: Job) -> Staged:
         staged = self.engine.stage(job)
         self.staged_s = time.perf_counter()

@@ -11,6 +11,9 @@ from unittest.mock import patch
 
 import pytest
 
+from headgate.app.redriving import redriven_letters
+from headgate.lake import Lake, LakeSettings
+from headgate.lake.memory import MemoryLake
 from headgate.sources import FilesSettings
 from headgate.sources import lanes as lanes_module
 from headgate.sources.book import Book
@@ -24,7 +27,7 @@ from headgate.testing.manual import ManualAmbient, manual_store
 
 AfterRead = Literal["keep", "move", "delete"]
 CRASHES = (Harm.CRASH_BEFORE, Harm.CRASH_AFTER)
-LANE = "lane-0"
+LANE, REDRIVEN = "lane-0", "redrive-0"
 MTIME_NS = 1_700_000_000_000_000_000
 
 
@@ -165,6 +168,46 @@ class Folding:
         return sorted(world.folder.files), world.numbers(), world.known()
 
 
+class LetterWorld:
+    """Dead letters below a lake that is no disk. Their names are never used twice."""
+
+    def __init__(self) -> None:
+        self.ambient = ManualAmbient()
+        self.store = manual_store(self.ambient)
+        self.lake = MemoryLake()
+        self.epoch = 0
+        for n in range(3):
+            self.lake.put(f"_redrive/orders/2026-11-02/shard0-commit{n:010}-0.json", b"{}\n")
+
+    def holder(self, stage: Stage) -> FilesSource:
+        self.epoch += 1
+        store, lake = wrap(DocumentStore, self.store, stage), wrap(Lake, self.lake, stage)
+        settings, folder = redriven_letters(LakeSettings("s3://b/lake"), lake, "orders")
+        lanes, epoch = [REDRIVEN], self.epoch
+        return FilesSource(settings, "orders", lanes, epoch, store, folder, self.ambient)
+
+
+@dataclass(frozen=True)
+class SettlingLetters:
+    """Two of three were read."""
+
+    def fresh(self) -> LetterWorld:
+        world = LetterWorld()
+        world.holder(Calm()).look({})
+        return world
+
+    def act(self, world: LetterWorld, stage: Stage) -> None:
+        holder = world.holder(stage)
+        holder.settle({REDRIVEN: "2"})
+        holder.look({REDRIVEN: "2"}, is_fresh=True)
+
+    recover = act
+
+    def state(self, world: LetterWorld) -> object:
+        waiting = world.holder(Calm()).look({REDRIVEN: "2"})
+        return sorted(world.lake.files()), waiting.files
+
+
 FLOWS: dict[str, Flow[World]] = {
     "number": Numbering(),
     "lose": Losing(),
@@ -183,6 +226,11 @@ def test_inv5_every_crash_point_leads_to_the_same_state(flow: Flow[World]) -> No
 @pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
 def test_inv3_whoever_goes_on_late_changes_nothing(flow: Flow[World]) -> None:
     assert late_wakers(flow) > 10
+
+
+def test_inv3_inv5_letters_of_a_far_lake_are_put_away_once_after_every_crash() -> None:
+    assert check_every_crash(SettlingLetters(), again=CRASHES) > 100
+    assert late_wakers(SettlingLetters()) > 10
 
 
 def test_planted_a_drawer_that_is_never_closed_is_caught() -> None:

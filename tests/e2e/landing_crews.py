@@ -1,5 +1,7 @@
 """Nodes that land one stream, some of them held in the middle of a commit."""
 
+import os
+import random
 import sys
 import time
 from dataclasses import dataclass
@@ -7,6 +9,7 @@ from pathlib import Path
 
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.record import from_bytes, record_path
+from headgate.lake import Lake
 from headgate.landing.kind import feed_name
 from headgate.store.changes import read
 from headgate.testing.drama.child import Child
@@ -19,10 +22,17 @@ HELD = [
 LOOK_S = 0.002
 
 
-@dataclass(slots=True)
+def chance_of_this_run() -> random.Random:
+    seed = int(os.environ.get("HEADGATE_SEED", random.randrange(10**6)))
+    print(f"HEADGATE_SEED={seed}")
+    return random.Random(seed)
+
+
+@dataclass(slots=True, kw_only=True)
 class LandingCrew(Crew):
-    stream: str = ""
-    shards: int = 1
+    lake: Lake  # for looking
+    stream: str
+    shards: int
 
     @property
     def hold(self) -> Path:
@@ -68,11 +78,23 @@ class LandingCrew(Crew):
         """Of the commit whose journal stands: files at their names, and all of them."""
         journal = self.checkpoint(shard).journal
         assert journal is not None
-        path = self.folder / "lake" / record_path(self.stream, shard, journal.number)
-        if not path.exists():
+        path = record_path(self.stream, shard, journal.number)
+        record = self.lake.read(path)
+        if record is None:
             return 0, 0
-        files = from_bytes(path.read_bytes(), str(path)).files
-        return sum((self.folder / "lake" / one.published).exists() for one in files), len(files)
+        files = from_bytes(record, path).files
+        there = [self.lake.facts(one.published) for one in files]
+        return len(files) - there.count(None), len(files)
+
+    def kill_one(self, wave: int, rows: int, chance: random.Random) -> str:
+        """In the first wave in the middle of a commit, where it is held; then there, if the moment
+        can be caught before so many rows have landed, or anywhere."""
+        if wave == 0:
+            return self.kill_the_held()
+        if chance.random() < 0.5:
+            return self.kill_in_mid_commit(rows, next(iter(self.children)))
+        time.sleep(chance.uniform(0, 4))
+        return self.kill(chance.choice([*self.children]))
 
     def kill_in_mid_commit(self, rows: int, otherwise: str) -> str:
         """The holder of a shard whose journal stands; if every commit is too fast for that, until

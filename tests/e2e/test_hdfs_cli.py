@@ -15,6 +15,7 @@ import pytest
 from hdfs_native import Client, WriteOptions
 
 from headgate.periods import HOUR_MS, Period
+from tests.e2e.far_letters import check_redriving, spoiled
 from tests.e2e.test_landing_cli import headgate
 from tests.servers.hdfs import AT_ONCE, HdfsCluster
 
@@ -32,12 +33,7 @@ class Installation:
     run: dict[str, Any]
 
     def contents(self) -> dict[str, bytes]:
-        client = Client(self.cluster.url, AT_ONCE)
-        return {
-            one.path.removeprefix(f"{self.root}/"): client.read(one.path).read()
-            for one in client.list_status(self.root, True)
-            if not one.isdir
-        }
+        return dict(self.cluster.contents(self.root))
 
     def put(self, path: str, content: bytes) -> None:
         file = Client(self.cluster.url, AT_ONCE).create(
@@ -86,7 +82,7 @@ def landed(hdfs: HdfsCluster, tmp_path_factory: pytest.TempPathFactory) -> Insta
     for name in ("incoming", "texts"):
         (folder / name).mkdir()
         (folder / name / "a.json").write_text("\n".join(lines), "utf-8")
-    (folder / "incoming/bad.json").write_text("no json\n", "utf-8")
+        (folder / name / "bad.json").write_text(spoiled(now.start_ms), "utf-8")
     place = Installation(folder, hdfs, root, first, {})
     done = place.ask("run", "--until", "idle", "--json")
     assert done.returncode == 0, done.stderr
@@ -157,3 +153,7 @@ def test_doctor_finds_the_lake_safe(landed: Installation) -> None:
     assert json.loads(done.stdout)["is_safe"]
     staged = [path for path in landed.contents() if path.startswith("_headgate/staging/")]
     assert staged == []
+
+
+def test_dead_letters_are_driven_in_again_from_hdfs(landed: Installation) -> None:
+    check_redriving(landed.folder, landed.ask, landed.contents)

@@ -7,9 +7,6 @@ The first one is held in the middle of a commit until it is killed there. The se
 decides which moments are aimed at afterwards; the rest is up to the machine.
 """
 
-import os
-import random
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +22,7 @@ from headgate.store.registry import open_store
 from headgate.testing.drama.headcount import count_lake
 from headgate.testing.drama.home import JAVA
 from headgate.testing.drama.orders import SPOILED, Wave, drop
-from tests.e2e.landing_crews import HELD, LandingCrew
+from tests.e2e.landing_crews import HELD, LandingCrew, chance_of_this_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -66,6 +63,7 @@ def fleet(tmp_path: Path) -> Iterator[LandingCrew]:
                 tmp_path,
                 store,
                 [*HELD, str(tmp_path / "hold")],
+                lake=open_lake(settings.lake, SystemAmbient()),
                 stream=STREAM,
                 shards=SHARDS,
             )
@@ -77,9 +75,7 @@ def fleet(tmp_path: Path) -> Iterator[LandingCrew]:
 def test_k17_k23_g6_nodes_killed_with_minus_nine_while_they_land_lose_and_double_nothing(
     fleet: LandingCrew,
 ) -> None:
-    seed = int(os.environ.get("HEADGATE_SEED", random.randrange(10**6)))
-    print(f"HEADGATE_SEED={seed}")
-    chance = random.Random(seed)
+    chance = chance_of_this_run()
     now_ms = SystemAmbient().wall_ns() // 1_000_000
     fleet.hold.touch()
     for name in NODES:
@@ -89,15 +85,8 @@ def test_k17_k23_g6_nodes_killed_with_minus_nine_while_they_land_lose_and_double
         before = wave * WAVE
         ids, spoiled = range(before, before + WAVE), SPOILED if wave == 0 else ()
         records = Wave(f"orders-{wave}", ids, 8, now_ms - HOURS * HOUR_MS, now_ms, spoiled)
-        drop(fleet.folder / INCOMING, records, seed)
-        if wave == 0:
-            killed = fleet.kill_the_held()
-        elif chance.random() < 0.5:
-            killed = fleet.kill_in_mid_commit(before + WAVE, NODES[0])
-        else:
-            time.sleep(chance.uniform(0, 4))
-            killed = fleet.kill(chance.choice(NODES))
-        fleet.start(killed)
+        drop(fleet.folder / INCOMING, records, chance.randrange(10**6))
+        fleet.start(fleet.kill_one(wave, before + WAVE, chance))
     wanted = WAVES * WAVE + len(SPOILED)
     fleet.until(lambda: fleet.rows >= wanted, "everything has landed")
     fleet.stop()
@@ -108,5 +97,4 @@ def test_k17_k23_g6_nodes_killed_with_minus_nine_while_they_land_lose_and_double
     assert (found.missing, found.doubled, found.astray) == ([], [], [])
     assert (found.hours.total() + found.late, found.dead) == (WAVES * WAVE, len(SPOILED))
     assert fleet.rows == wanted
-    lake = open_lake(settings.lake, SystemAmbient())
-    assert audit(fleet.store, lake, settings.streams, is_deep=True).findings == ()
+    assert audit(fleet.store, fleet.lake, settings.streams, is_deep=True).findings == ()

@@ -38,7 +38,12 @@ def fleet(tmp_path: Path) -> Iterator[LandingCrew]:
         closing(open_store(settings.store, settings.namespace)) as store,
         closing(
             LandingCrew(
-                tmp_path, store, [*HELD, str(tmp_path / "hold")], stream=STREAM, shards=SHARDS
+                tmp_path,
+                store,
+                [*HELD, str(tmp_path / "hold")],
+                lake=open_lake(settings.lake, SystemAmbient()),
+                stream=STREAM,
+                shards=SHARDS,
             )
         ) as fleet,
     ):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from headgate.periods import HOUR_MS, Period
+from tests.e2e.far_letters import check_redriving, spoiled
 from tests.e2e.test_landing_cli import headgate
 from tests.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
@@ -77,7 +78,7 @@ def landed(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Installati
     for name in ("incoming", "texts"):
         (folder / name).mkdir()
         (folder / name / "a.json").write_text("\n".join(lines), "utf-8")
-    (folder / "incoming/bad.json").write_text("no json\n", "utf-8")
+        (folder / name / "bad.json").write_text(spoiled(now.start_ms), "utf-8")
     place = Installation(folder, s3, bucket, first, {})
     done = place.ask("run", "--until", "idle", "--json")
     assert done.returncode == 0, done.stderr
@@ -129,15 +130,8 @@ def test_verify_and_audit_find_an_object_that_somebody_changed(landed: Installat
     assert all(path in one.stdout for one in found)
 
 
-def test_a_dead_letter_can_be_read_and_is_not_driven_in_from_a_bucket(
-    landed: Installation,
-) -> None:
-    shown = landed.ask("deadletter", "show", "orders")
-    assert shown.returncode == 0, shown.stderr
-    assert "no json" in shown.stdout
-    driven = landed.ask("deadletter", "redrive", "orders", "--all", "--reason", "put right")
-    assert driven.returncode != 0
-    assert "local disk only" in driven.stderr
+def test_dead_letters_are_driven_in_again_from_a_bucket(landed: Installation) -> None:
+    check_redriving(landed.folder, landed.ask, landed.contents)
 
 
 def test_the_keys_are_in_no_file_that_headgate_wrote(landed: Installation) -> None:

@@ -20,7 +20,6 @@ import pytest
 
 from headgate import App, Files, Stream
 from headgate.ambient import Ambient, SystemAmbient
-from headgate.app.equipment import FILES_READER
 from headgate.commits.certificate import FLAG
 from headgate.commits.record import Record, from_bytes
 from headgate.engine import Job, SparkSettings, Staged
@@ -28,6 +27,7 @@ from headgate.engine.footers import values_of
 from headgate.engine.spark import SparkEngine
 from headgate.lake.ledger import Line, decoded
 from headgate.periods import HOUR_MS, escape_name
+from headgate.sources.spark import FilesReader
 
 MINUTE_MS = 60_000
 # With every jar that any test needs: a session that is there already cannot get one.
@@ -42,7 +42,7 @@ class SharedSpark(SparkEngine):
     """Stays open when a run ends: one session serves all tests of a process."""
 
     def __init__(self, lake: Path) -> None:
-        super().__init__(SPARK, f"file://{lake}", {"files": FILES_READER})
+        super().__init__(SPARK, f"file://{lake}", {"files": FilesReader()})
         self.before: Callable[[Job], None] = lambda _: None  # something happens before a job
         self.after: Callable[[Job], None] = lambda _: None
 

@@ -116,6 +116,15 @@ class HdfsCluster:
             child.resume()
         self.start()
 
+    def contents(self, root: str) -> Mapping[str, bytes]:
+        """Every file below this folder, by its path there, as somebody else sees it."""
+        client = Client(self.url, AT_ONCE)
+        return {
+            one.path.removeprefix(f"{root}/"): client.read(one.path).read()
+            for one in client.list_status(root, True)
+            if not one.isdir
+        }
+
     @contextmanager
     def safe_mode(self) -> Iterator[None]:
         """Everything can be read, and nothing changes."""

@@ -3,23 +3,25 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from headgate.ambient import Ambient
 from headgate.app.nodes import release_task
 from headgate.cluster.tasks import Task, closed_by_person, task_key
 from headgate.commits.checkpoint import Checkpoint, Wish, add_wish, checkpoint_key
-from headgate.commits.record import Record, from_bytes, record_path
+from headgate.commits.record import Record, commit_of, from_bytes, record_path
 from headgate.commits.replay import read_record
 from headgate.commits.roots import RootDocument, retired, root_key, root_name, roots_with
 from headgate.commits.steps import PublishFile, State
 from headgate.commits.streams import Pause, StreamDocument, stream_key
-from headgate.errors import Conflict, Corrupt, Fenced, Halted, Invalid
+from headgate.errors import Corrupt, Fenced, Halted, Invalid
 from headgate.lake import Entry, FileFacts, Lake
 from headgate.lake.ledger import Ledger
-from headgate.lake.opening import scheme_of
+from headgate.lake.paths import name_of
+from headgate.lake.relocation import Relocation, relocate
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
-from headgate.landing.names import DEAD, LATE_LETTERS, REDRIVE
+from headgate.landing.names import DEAD, LATE_LETTERS, REDRIVE, REDRIVEN
 from headgate.periods import escape_name
 from headgate.status import read_status
 from headgate.store import DocumentStore
@@ -27,7 +29,6 @@ from headgate.store.changes import change, read
 
 WORDS = {State.STAGED: "staged", State.HALF: "published", State.DONE: "done"}
 DEPTH_MAX = 4  # of folders below the dead letters of a stream
-DRIVEN_FROM = ("file", "memory")  # lakes whose folders can be read like a source
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +209,9 @@ class Acts:
         return sum(1 for _ in self._files(f"{REDRIVE}/{escape_name(stream)}", DEPTH_MAX))
 
     def redrive(self, stream: str, path: str, person: Person) -> bool:
-        """One file of dead letters waits to be driven in; False: it is not there any more. Its
-        move is one effect: done twice, by several at once, it ends the same."""
+        """One file of dead letters waits to be driven in; False: it is not there any more, or was
+        driven in before, by a move that was cut in half. Done twice, by several at once, it ends
+        the same."""
         prefix = f"{DEAD}/{escape_name(stream)}/"
         if not path.startswith(prefix):
             raise Invalid(
@@ -220,26 +222,36 @@ class Acts:
                 f"{path}: holds good records that came too late, and would be late again; they are "
                 "left where they are; next: read them from there"
             )
-        if scheme_of(self._lake.url) not in DRIVEN_FROM:
-            raise Halted(
-                f"{path}: lies in {self._lake.url}, and dead letters are driven in again from a "
-                "lake on local disk only; it stays where it is; next: headgate deadletter show, "
-                "and drop the records that were put right into the source"
-            )
         facts = self._lake.facts(path)
         if facts is None:
             return False
-        target = f"{REDRIVE}/{escape_name(stream)}/{path.removeprefix(prefix)}"
-        self._note("deadletter.redriven", path, person)
-        try:
-            self._lake.publish(path, target)
-        except Conflict as error:
+        self._check_finished(stream, path)
+        below = f"{escape_name(stream)}/{path.removeprefix(prefix)}"
+        target = f"{REDRIVE}/{below}"
+        if self._lake.facts(f"{REDRIVEN}/{below}") == facts:  # and was read since: never twice
+            self._lake.remove(path, facts)
+            return False
+        if self._lake.facts(target) not in (None, facts):
             raise Halted(
                 f"{target}: an earlier letter of this name still waits to be driven in; "
                 "next: headgate status, and again once it has landed"
-            ) from error
+            )
+        self._note("deadletter.redriven", path, person)
+        relocate(self._lake, Relocation(path, target, facts))
         self._lake.settle([path.rpartition("/")[0], target.rpartition("/")[0]])
         return True
+
+    def _check_finished(self, stream: str, path: str) -> None:
+        """Raises Halted: whoever finishes its commit would find it lost, and read its range again
+        at a person's word; its records would come twice."""
+        shard, number = commit_of(name_of(path)) or (0, 0)
+        found = read(self._store, checkpoint_key(stream, shard), Checkpoint)
+        journal = None if found is None else found.value.journal
+        if journal is not None and journal.number == number:
+            raise Halted(
+                f"{path}: its commit {stream}/{shard}/{number} is not finished; it stays where it "
+                f"is; next: headgate status {quote(stream)}, and again once it is"
+            )
 
     def _step(self, kind: str, rows: int, step: PublishFile) -> StepState:
         trouble = ""

@@ -1,7 +1,7 @@
 """Equipment: what a node needs to land the streams of its settings.
 
-Spark is started by the first round that reads something, and not before: a node without work, or
-with nothing but status to tell, needs no Java.
+Spark is started by the first round that reads something, or to judge expressions in SQL, and not
+before: a node without either, or with nothing but status to tell, needs no Java.
 """
 
 import os
@@ -13,9 +13,10 @@ from functools import partial
 
 from headgate.ambient import Ambient
 from headgate.app.clusters import open_cluster
-from headgate.app.letters import REDRIVEN_PREFIX
 from headgate.app.nodes import Equip, Equipment
+from headgate.app.redriving import redriven_letters
 from headgate.app.roots import first_hour_ms, roots_of, tables_of
+from headgate.app.watching import Watch
 from headgate.apply import TableSettings
 from headgate.apply.kind import TableFeed, TableKind
 from headgate.apply.work import OpenTable, TableTools
@@ -23,11 +24,14 @@ from headgate.cluster.duties import Loop
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.replay import read_record
-from headgate.engine import Engine, Schemas
+from headgate.engine import Engine, Schemas, SparkSettings
 from headgate.engine.footers import columns_of
+from headgate.engine.gateway.spark import give_up
 from headgate.engine.merger import Merger
 from headgate.engine.merger.spark import SparkMerger
+from headgate.engine.shelf import Shelf
 from headgate.engine.spark import Reader, SparkEngine
+from headgate.engine.watch.spark import stages_now
 from headgate.errors import Invalid
 from headgate.lake import Lake, LakeSettings
 from headgate.lake.ledger import Ledger
@@ -37,17 +41,17 @@ from headgate.lake.shelf import shelf_of
 from headgate.landing import StreamSettings
 from headgate.landing.jobs import Jobs
 from headgate.landing.kind import LandFeed, LandKind
-from headgate.landing.names import REDRIVE, REDRIVEN, commit_of
+from headgate.landing.names import commit_of
 from headgate.landing.shard import OpenSource, Tools
 from headgate.landing.stream_document import shard_of
 from headgate.node import HANDS, Hands
-from headgate.periods import escape_name
 from headgate.ready.kind import RootFeed, RootKind
 from headgate.ready.work import RootTools
 from headgate.settings import Settings
 from headgate.settings.secrecy import resolved, resolved_values
 from headgate.sources import AvroSettings, FilesSettings, KafkaSettings, Source
 from headgate.sources.files import FilesSource
+from headgate.sources.folder import Folder
 from headgate.sources.joined import JoinedSource
 from headgate.sources.kafka import Cluster
 from headgate.sources.kafka.options import for_spark
@@ -62,8 +66,6 @@ from headgate.tables import Mover, Table
 from headgate.tables.parquet import ParquetTable
 from headgate.tables.site import open_site
 from headgate.tables.spark import SparkMover
-
-FILES_READER = FilesReader()
 
 
 class StoreAmbient:
@@ -111,7 +113,7 @@ def opened_landing(
         )
         shelf = shelf_of(lake, hands.each)
         schemas = schemas_of(settings)
-        own = engine or SparkEngine(spark, lake.url, readers_of(settings), schemas, shelf)
+        own = engine or SparkEngine(spark, lake.url, readers_of(settings, shelf), schemas, shelf)
         with (
             closing(own),
             closing(SparkMover(spark, lake.url)) as mover,
@@ -137,8 +139,9 @@ def needs_of(settings: Settings) -> tuple[str, ...]:
     return tuple(need for need, is_needed in needs.items() if is_needed)
 
 
-def readers_of(settings: Settings) -> dict[str, Reader]:
-    """By kind of source. Raises Invalid: a secret that is not there."""
+def readers_of(settings: Settings, shelf: Shelf | None = None) -> dict[str, Reader]:
+    """By kind of source; `shelf`: of a lake that is elsewhere than on this machine. Raises Invalid:
+    a secret that is not there."""
     clusters = {
         one.place: for_spark(
             one.brokers,
@@ -148,7 +151,7 @@ def readers_of(settings: Settings) -> dict[str, Reader]:
         )
         for one in kafka_streams(settings)
     }
-    return {"files": FILES_READER, "kafka": KafkaReader(clusters)}
+    return {"files": FilesReader(shelf), "kafka": KafkaReader(clusters)}
 
 
 def schemas_of(settings: Settings) -> Schemas:
@@ -234,10 +237,17 @@ def landing_equipment(
                 *(TableKind(table, table_tools) for table in tables),
             ],
             [*map(LandFeed, streams), *map(RootFeed, roots), *map(TableFeed, tables)],
-            {"jobs": jobs, **more},
+            {"jobs": jobs, **_watched(settings.spark, ambient), **more},
         )
 
     return equip
+
+
+def _watched(spark: SparkSettings, ambient: Ambient) -> dict[str, Loop]:
+    """A loop, unless nobody wants it or the driver is elsewhere."""
+    if spark.remote or not spark.stall_after_ms:
+        return {}
+    return {"watch": Watch(spark.stall_after_ms, stages_now, give_up, ambient)}
 
 
 def table_opener(landing: Landing, ambient: Ambient) -> OpenTable:
@@ -250,8 +260,6 @@ def table_opener(landing: Landing, ambient: Ambient) -> OpenTable:
 
 def source_opener(settings: LakeSettings, lake: Lake, ambient: Ambient) -> OpenSource:
     """The stream's own source, and that of its dead letters which are driven in again."""
-    is_local = scheme_of(settings.root) == "file"
-    root = local_root(settings.root) if is_local else ""
     clusters = Clusters(ambient)
 
     def open_source(stream: StreamSettings, shard: int, epoch: int, store: DocumentStore) -> Source:
@@ -262,14 +270,12 @@ def source_opener(settings: LakeSettings, lake: Lake, ambient: Ambient) -> OpenS
             return shard_of(partition, stream.shards) == shard
 
         if isinstance(source, FilesSettings):
-            own = open_one(source, columns_of)
+            own = open_one(source, LocalFolder(source.path), columns_of)
         else:
             cluster = clusters.opened(source)
             own = KafkaSource(source, stream.name, is_mine, store, cluster, ambient)
-        if not is_local:
-            return own  # `Acts.redrive` refuses: nobody reads files there
-        dead = redrive_settings(root, stream.name)
-        return JoinedSource(own, open_one(dead, partial(columns_of_letters, lake, stream.name)))
+        dead = redriven_letters(settings, lake, stream.name)
+        return JoinedSource(own, open_one(*dead, partial(columns_of_letters, lake, stream.name)))
 
     return open_source
 
@@ -291,17 +297,6 @@ class Clusters:
             return found
 
 
-def redrive_settings(root: str, stream: str) -> FilesSettings:
-    name = escape_name(stream)
-    return FilesSettings(
-        os.path.join(root, REDRIVE, name),
-        "dead",
-        after_read="move",
-        move_to=os.path.join(root, REDRIVEN, name),
-        prefix=REDRIVEN_PREFIX,
-    )
-
-
 def columns_of_letters(lake: Lake, stream: str, path: str) -> tuple[str, ...]:
     """Of the csv that a file of dead letters came from: its commit's record says them."""
     commit = commit_of(os.path.basename(path))
@@ -316,9 +311,9 @@ def _open_files(
     store: DocumentStore,
     ambient: Ambient,
     files: FilesSettings,
+    folder: Folder,
     schema_of: SchemaOf,
 ) -> Source:
     lanes = [f"{files.prefix}-{number}" for number in range(files.lanes)]
     own = [one for one in lanes if shard_of(one, stream.shards) == shard]
-    folder = LocalFolder(files.path)
     return FilesSource(files, stream.name, own, epoch, store, folder, ambient, schema_of)

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from headgate.ambient import SystemAmbient
 from headgate.app.rebuild import Rebuild, Rebuilt
+from headgate.app.redriving import redriven_letters
 from headgate.app.roots import site_opener
 from headgate.cli import console
 from headgate.cli.asking import WHERE, Reason, asking, person
@@ -17,7 +18,6 @@ from headgate.cli.moments import many
 from headgate.cli.places import ConfigPath, Here, command
 from headgate.cli.store import Json
 from headgate.lake.ledger import Ledger
-from headgate.lake.opening import local_root, scheme_of
 from headgate.landing import StreamSettings
 from headgate.node import Hands
 from headgate.sources import FilesSettings
@@ -44,16 +44,13 @@ def rebuild(
     """
     by = person(reason)
     with asking(config) as asked, closing(Hands()) as hands:
-        lake, ambient = asked.settings.lake.root, SystemAmbient()
+        settings, ambient = asked.settings.lake, SystemAmbient()
 
         def folders_of(stream: StreamSettings) -> list[tuple[FilesSettings, Folder]]:
-            # It takes Spark's library along, which takes a second to load.
-            from headgate.app.equipment import redrive_settings
-
-            own = [stream.source] if isinstance(stream.source, FilesSettings) else []
-            if scheme_of(lake) == "file":  # elsewhere no dead letters are driven in again
-                own.append(redrive_settings(local_root(lake), stream.name))
-            return [(one, LocalFolder(one.path)) for one in own]
+            own, letters = stream.source, redriven_letters(settings, asked.lake, stream.name)
+            if not isinstance(own, FilesSettings):
+                return [letters]
+            return [(own, LocalFolder(own.path)), letters]
 
         with PartsBar() as bar:
             work = Rebuild(

@@ -30,9 +30,9 @@ def rows_of(file: str, opened: BinaryIO | None = None) -> int:
         return sum(rows for rows, _ in _blocks(content, mark, is_skipped=True))
 
 
-def schema_of(file: str) -> bytes:
+def schema_of(file: str, opened: BinaryIO | None = None) -> bytes:
     """As it stands there. Raises Unavailable, Corrupt."""
-    with _opened(file) as content:
+    with _opened(file, opened) as content:
         return bytes(_head(content)[0]["avro.schema"])
 
 

@@ -61,10 +61,10 @@ def unpacked(codec: str, block: bytes) -> bytes:
     return block
 
 
-def columns_of(file: str) -> tuple[str, ...]:
+def columns_of(file: str, opened: BinaryIO | None = None) -> tuple[str, ...]:
     """Name and type of each column. Raises Unavailable, Corrupt."""
     try:
-        schema = pq.read_schema(file)
+        schema = pq.read_schema(opened or file)
     except OSError as error:
         raise Unavailable(f"{file}: cannot be read ({error})") from error
     except pa.ArrowException as error:

@@ -15,6 +15,8 @@ from headgate.store.disk import make_folder, sync_folder
 
 # One letter is no scheme: it is more likely a drive.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+_AZURE, _GOOGLE = "Azure", "Google"
+_UNPROVED = {"gs": _GOOGLE} | dict.fromkeys(("az", "abfs", "abfss", "wasb", "wasbs"), _AZURE)
 _PATTERN_CHARACTERS = frozenset("*?[]{}\\")  # Spark takes a path with these for a pattern
 
 
@@ -68,6 +70,17 @@ def scheme_of(root: str) -> str:
     return matched[1].lower() if matched else "file"
 
 
+def check_proved(scheme: str) -> None:
+    """Raises Invalid: a lake there would be a guess."""
+    whose = _UNPROVED.get(scheme.lower())
+    if whose is not None:
+        door = " Google's buckets speak s3:, too; ask headgate doctor lake before you use that."
+        raise Invalid(
+            f"not {scheme}: nothing has proved a lake in a bucket of {whose}, with what Spark "
+            f"writes there.{door if whose == _GOOGLE else ''} Next: take a folder, hdfs: or s3:"
+        )
+
+
 def is_there(settings: LakeSettings) -> bool:
     """Whether a look at it makes nothing: a local lake may not be there yet. Raises Invalid."""
     return scheme_of(settings.root) != "file" or os.path.isdir(local_root(settings.root))
@@ -103,6 +116,7 @@ def local_root(root: str) -> str:
     matched = _URL.fullmatch(root)
     scheme, path = matched.groups() if matched else ("file", root)
     if scheme.lower() != "file":
+        check_proved(scheme)
         raise Invalid(
             f"lake {root!r}: is on {scheme}:, and a folder of this machine is needed here; next: "
             "give a path, or a file: URL"

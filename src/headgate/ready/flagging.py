@@ -15,6 +15,7 @@ from headgate.commits.roots import FlagMove, RootJournal
 from headgate.errors import Conflict, Corrupt, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.lake.paths import folder_of
+from headgate.lake.relocation import relocate
 
 TRIES_MAX = 3
 
@@ -54,13 +55,4 @@ def raise_flag(lake: Lake, move: FlagMove) -> None:
 
 
 def withdraw_flag(lake: Lake, move: FlagMove) -> None:
-    for _ in range(TRIES_MAX):
-        if lake.facts(move.staged) != move.facts:
-            return
-        with suppress(Conflict, OutcomeUnknown, Unavailable):
-            # Moves only a file of this size and checksum, and never onto something.
-            lake.publish_all([move])
-            if lake.facts(move.published) == move.facts:
-                lake.remove(move.staged, move.facts)
-    if lake.facts(move.staged) == move.facts:
-        raise Unavailable(f"{move.staged}: withdrawn {TRIES_MAX} times, and is still there")
+    relocate(lake, move)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from headgate.engine.packages import is_path
 from headgate.errors import Invalid
+from headgate.lake.opening import check_proved
 from headgate.periods import Period
 from headgate.store import names
 from headgate.store import url as store_url
@@ -101,6 +102,8 @@ def lake_root(text: str, folder: str) -> str:
     """A path on this machine, the URL of a folder on HDFS, or that of a bucket with or without a
     folder in it."""
     scheme = _SCHEME.match(text)
+    if scheme is not None:
+        check_proved(scheme[1])
     if scheme is None or scheme[1].lower() not in LAKE_SCHEMES:
         return absolute(text, folder)
     if scheme[1].lower() == "hdfs":

@@ -384,7 +384,7 @@ def _check(settings: FilesSettings, partitions: Sequence[str]) -> None:
     unknown = sorted({*partitions} - {*names})
     if unknown:
         raise Invalid(f"{unknown[0]}: this source has {settings.lanes} lanes: {', '.join(names)}")
-    if settings.after_read == "move":
+    if settings.after_read == "move" and settings.format != "dead":  # that place is ours
         inside = f"{settings.move_to}/".startswith(f"{settings.path}/")
         if inside or not settings.move_to.startswith("/"):
             raise Invalid(

@@ -2,7 +2,7 @@
 
     lines (json, csv, text)      `raw`, the line as it came
     parquet                      `row`, a struct of its own columns
-    dead letters (dead-…)        what they hold, as above
+    dead letters (dead-…)        what they hold, as above; `stamp_ms` and what a log kept beside it
 
 and beside it `label`, `partition`, `number`, `line`, `arrival_ms` and `mark_ms`. Lines are counted
 in the task that reads the file; therefore a file is never split and a task reads one file.
@@ -10,16 +10,19 @@ in the task that reads the file; therefore a file is never split and a task read
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import BinaryIO
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from headgate.engine import NO_MARK_MS, InputFile, Job, ShardInput
+from headgate.engine import NO_MARK_MS, InputFile, Job, Shape, ShardInput
 from headgate.engine.addresses import path_of, spellings_of, to_read
 from headgate.engine.containers import schema_of
 from headgate.engine.failure import JobFailed
 from headgate.engine.footers import columns_of
-from headgate.engine.rows import OURS
+from headgate.engine.rows import EXTRA_TYPES, OURS, extra_columns
+from headgate.engine.shelf import Shelf
 from headgate.engine.sql import name
 from headgate.errors import Invalid
 
@@ -30,7 +33,11 @@ _FACTS = (
 
 
 class FilesReader:
-    """Makes rows of numbered files."""
+    """Makes rows of numbered files. `shelf`: of a lake that is elsewhere than on this machine, and
+    whose dead letters are read again."""
+
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        self._shelf = shelf
 
     def frame(self, session: SparkSession, job: Job) -> DataFrame:
         """Raises Invalid, JobFailed."""
@@ -39,7 +46,7 @@ class FilesReader:
         if kind in ("parquet", "dead-parquet"):
             return _of_parquet(session, job, files)
         if kind.startswith("dead-"):
-            return _of_dead(session, job, files)
+            return _of_dead(session, job, files, self._shelf)
         return _of_lines(session, files)
 
 
@@ -88,13 +95,14 @@ def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
     return _told(session, counted, _facts(rows, files))
 
 
-def _of_dead(session: SparkSession, job: Job, files: Planned) -> DataFrame:
-    """Our own dead letters of lines or of a log: in Parquet or Avro, or as lines of json. With the
-    time that the log kept, if that is the event time: nobody else knows it any more."""
-    is_stamped = job.shape.event_time.by == "kafka"
+def _of_dead(session: SparkSession, job: Job, files: Planned, shelf: Shelf | None) -> DataFrame:
+    """Our own dead letters of lines or of a log: in Parquet or Avro, or as lines of json. Of a log
+    with what it kept beside a record, as far as the letter has it: nobody else knows it any
+    more."""
+    beside = sorted({"timestamp", *extra_columns(job.shape)})
     read = session.read.option("recursiveFileLookup", "true")
     found: DataFrame | None = None
-    for suffix, packed in _alike(files):
+    for suffix, packed in _alike(files, shelf):
         rows = read.format(suffix[1:]).load([to_read(file.path) for _, file in packed])
         is_parquet = suffix == ".parquet"
         raw = ["_headgate.raw", *(["value"] if "value" in rows.columns else [])]
@@ -102,7 +110,8 @@ def _of_dead(session: SparkSession, job: Job, files: Planned) -> DataFrame:
             fn.expr(f"coalesce({', '.join(f'CAST({one} AS STRING)' for one in raw)})").alias("raw"),
             (fn.col("_metadata.row_index") + 1 if is_parquet else _row()).alias("line"),
             fn.col("_metadata.file_path").alias("path"),
-            *([fn.expr("unix_millis(_headgate.event_time)").alias("stamp_ms")] * is_stamped),
+            fn.col("_headgate.event_time").alias("moment"),
+            *(_beside(rows, column) for column in beside),
         )
         letters = _told(session, letters, _facts(rows, packed))
         found = letters if found is None else found.unionByName(letters)
@@ -113,25 +122,51 @@ def _of_dead(session: SparkSession, job: Job, files: Planned) -> DataFrame:
             "coalesce(get_json_object(raw, '$.raw'), "
             "CAST(unbase64(get_json_object(raw, '$.raw_base64')) AS STRING))"
         )
-        if is_stamped:
-            moment = "CAST(get_json_object(raw, '$._headgate.event_time') AS TIMESTAMP)"
-            of_lines = of_lines.withColumn("stamp_ms", fn.expr(f"unix_millis({moment})"))
-        letters = of_lines.withColumn("raw", value)
+        moment = fn.expr("CAST(get_json_object(raw, '$._headgate.event_time') AS TIMESTAMP)")
+        none = {column: fn.lit(None).cast(EXTRA_TYPES[column]) for column in beside}
+        letters = of_lines.withColumns({"raw": value, "moment": moment, **none})
         found = letters if found is None else found.unionByName(letters)
     assert found is not None  # noqa: S101 - a job without files is never read
-    return found
+    return found.withColumn("stamp_ms", fn.expr(_stamp_ms(job.shape))).drop("moment")
 
 
-def _alike(files: Planned) -> Iterator[tuple[str, Planned]]:
+def _beside(rows: DataFrame, column: str) -> Column:
+    """What the log kept beside a record; null in letters that do not have it. A column of this name
+    may also be one that was declared once, of another type."""
+    type_ = EXTRA_TYPES[column]
+    is_there = column in rows.columns and rows.schema[column].dataType.simpleString() == type_
+    return (fn.col(column) if is_there else fn.lit(None).cast(type_)).alias(column)
+
+
+def _stamp_ms(shape: Shape) -> str:
+    """The time that the log kept. It is the letter's event time, if that was taken from the log, as
+    it always is of a record without a value."""
+    as_event_time = "unix_millis(moment)"
+    if shape.event_time.by != "kafka":
+        as_event_time = f"CASE WHEN raw IS NULL THEN {as_event_time} END"
+    kept = "unix_millis(timestamp)"
+    return f"coalesce(CASE WHEN {kept} > 0 THEN {kept} END, {as_event_time})"
+
+
+def _alike(files: Planned, shelf: Shelf | None) -> Iterator[tuple[str, Planned]]:
     """Files of rows with the same columns: of others Spark would see those of the first one."""
-    schemas: dict[str, Callable[[str], object]] = {".parquet": columns_of, ".avro": schema_of}
+    schemas: dict[str, Callable[[str, BinaryIO | None], object]]
+    schemas = {".parquet": columns_of, ".avro": schema_of}
     for suffix, columns in schemas.items():
         found = dict[object, list[tuple[ShardInput, InputFile]]]()
         for one in files:
             if one[1].path.endswith(suffix):
-                found.setdefault(columns(one[1].path), []).append(one)
+                with _opened(one[1].path, shelf) as opened:
+                    found.setdefault(columns(one[1].path, opened), []).append(one)
         for alike in found.values():
             yield suffix, alike
+
+
+def _opened(path: str, shelf: Shelf | None) -> AbstractContextManager[BinaryIO | None]:
+    """None: a file of this machine, which anybody can open."""
+    if shelf is None or not path.startswith(f"{shelf.url}/"):
+        return nullcontext()
+    return shelf.open(path.removeprefix(f"{shelf.url}/"))
 
 
 def _facts(frame: DataFrame, files: Planned) -> list[dict[str, object]]:
