@@ -16,7 +16,11 @@ from tests.crash.landing_flows import (
     Recover,
     Restage,
     WithPowerCuts,
+    a_staged_file_is_lost,
+    died_after,
+    the_wish,
 )
+from tests.crash.landing_world import Process, Watching
 
 CRASHES = (Harm.CRASH_BEFORE, Harm.CRASH_AFTER)
 
@@ -87,3 +91,25 @@ def test_k19_g14_a_late_waker_in_the_middle_of_the_recovery_changes_nothing(
         return is_soak or call.method in ("replace", "publish", "remove")
 
     assert woken_midway(flow, is_asked_for) > 50
+
+
+def test_inv5_who_clears_a_commit_late_takes_nothing_from_whoever_came_after() -> None:
+    """A person lets it be staged again, and then finds the lost file in a backup after all."""
+    world = Land().fresh()
+    died_after(world, "publish", 2)  # after the record: a file
+    backup = {path: world.lake.files()[path] for path in world.staged()}
+    a_staged_file_is_lost(world)
+    the_wish(world)
+    is_over = False
+
+    def look(call: Call) -> None:
+        nonlocal is_over
+        if call.method == "remove" and not is_over:  # staging is cleared: it is paused here
+            is_over = True
+            for path, content in backup.items():
+                world.lake.put(path, content)
+            Process(world, Calm()).until(world.is_landed)
+
+    Process(world, Watching(look)).until(lambda: is_over and world.is_landed())
+    assert is_over
+    assert (world.estuary.faults(), world.audit()) == ([], ())

@@ -1,7 +1,7 @@
 """A store that is lost at any moment and made anew from the lake: nothing is lost or doubled."""
 
 from dataclasses import replace
-from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -9,13 +9,15 @@ from headgate.app.acts import Person
 from headgate.app.rebuild import KEY, Rebuild, RebuildDocument, Rebuilt
 from headgate.app.retention import RetentionActs
 from headgate.audit.reading import no_site
+from headgate.commits.certificate import hold_path
 from headgate.commits.checkpoint import Checkpoint
 from headgate.errors import Halted, Invalid
-from headgate.lake import Lake, LakeSettings
+from headgate.lake import FileFacts, Lake, LakeSettings
 from headgate.lake.ledger import Ledger
+from headgate.lake.memory import Stored
 from headgate.landing import Output, StreamSettings
 from headgate.landing.lake_mark import KEY as MARK
-from headgate.periods import HOUR_MS
+from headgate.periods import HOUR_MS, FolderTemplate, Period
 from headgate.settings import Settings
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.changes import create_if_absent, read
@@ -28,6 +30,7 @@ from tests.crash.landing_world import Process, Watching, World, world_of
 from tests.crash.together_world import MINUTE_MS, Shore
 
 PERSON = Person("ann", "the disk of the store is gone")
+OUTPUTS = (Output("bids", "id % 3 = 0"), Output("asks", "id % 3 = 1"))  # the third is dead
 CRASHES = (Harm.CRASH_BEFORE, Harm.CRASH_AFTER)
 
 
@@ -58,9 +61,10 @@ class LostInMidShift:
     """A node lands two shards; at any effect it dies, and the store with it."""
 
     shards = 2
+    outputs: tuple[Output, ...] = ()
 
     def fresh(self) -> World:
-        world = world_of(settings_of(self.shards))
+        world = world_of(replace(settings_of(self.shards), outputs=self.outputs))
         for lane in range(2):
             world.estuary.brook.add(f"lane-{lane}")
             base = world.now_ms - 2 * HOUR_MS
@@ -110,25 +114,64 @@ class Rebuilding(LostInMidShift):
         self.act(world, stage)
 
 
+class LostInMidShiftWithOutputs(LostInMidShift):
+    """One read lands under two names."""
+
+    outputs = OUTPUTS
+
+
+class RebuildingOutputs(Rebuilding):
+    outputs = OUTPUTS
+
+
 def is_first_publish(call: Call) -> bool:
     return call.method == "publish" and "commit0" in str(call.args)
 
 
-def test_the_store_lost_in_mid_shift_and_made_anew_loses_and_doubles_nothing() -> None:
-    assert check_every_crash(LostInMidShift(), CRASHES, again=()) > 50
+@pytest.mark.parametrize("flow", [LostInMidShift(), LostInMidShiftWithOutputs()], ids=str)
+def test_the_store_lost_in_mid_shift_and_made_anew_loses_and_doubles_nothing(
+    flow: LostInMidShift,
+) -> None:
+    assert check_every_crash(flow, CRASHES, again=()) > 50
 
 
-def test_a_rebuild_that_is_killed_anywhere_is_finished_by_the_same_command() -> None:
-    assert check_every_crash(Rebuilding(), (*HARMS, Harm.REFUSE), again=()) > 20
+@pytest.mark.parametrize("flow", [Rebuilding(), RebuildingOutputs()], ids=str)
+def test_a_rebuild_that_is_killed_anywhere_is_finished_by_the_same_command(
+    flow: Rebuilding,
+) -> None:
+    assert check_every_crash(flow, (*HARMS, Harm.REFUSE), again=()) > 20
+
+
+def test_a_commit_is_finished_in_a_lake_with_checksums_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a bucket has them: the journal that stands must name what that lake will tell."""
+
+    def facts(stored: Stored) -> FileFacts:
+        return FileFacts(len(stored.content), f"crc32:{crc32(stored.content):08x}")
+
+    monkeypatch.setattr(Stored, "facts", property(facts))
+    calm, flow = Calm(), LostInMidShift()
+    flow.act(flow.fresh(), calm)
+    first = next(n for n, call in enumerate(calm.calls, 1) if is_first_publish(call))
+    world = flow.fresh()
+    with pytest.raises(Crashed):
+        flow.act(world, Scripted([Point(first, Harm.CRASH_AFTER)]))
+    lose(world)
+    assert rebuild(world).standing != ()
+    Process(world, Calm()).until(world.is_landed)
+    assert (world.cries, world.audit()) == ([], ())
 
 
 class LostWhileFlagged:
     """A root's holder closes hours of two streams, withdraws one, erases another; at any effect it
     dies, and the store with it."""
 
+    outputs: tuple[Output, ...] = ()  # of the first
+
     def fresh(self) -> Shore:
-        shore = Shore("orders", "bids")
-        for stream in ("orders", "bids"):
+        shore = Shore("orders", "trades", outputs=self.outputs)
+        for stream in ("orders", "trades"):
             base = shore.hour(0).start_ms
             shore.drop(base + MINUTE_MS, base + 5 * MINUTE_MS, stream=stream)
         shore.land()
@@ -155,7 +198,7 @@ class LostWhileFlagged:
         shore.flag()
         root = shore.root()
         return (
-            {name: shore.flagged(name) for name in shore.worlds},
+            {one.name: shore.flagged(one.name) for one in shore.settings().streams},
             shore.over_all(),
             shore.faults(),
             {name: (one.first_ms, one.frontier_ms) for name, one in root.streams.items()},
@@ -167,12 +210,48 @@ class LostWhileFlagged:
         return type(self).__name__
 
 
-def test_inv6_inv7_the_store_lost_while_flags_are_raised_ends_with_the_same_flags() -> None:
-    assert check_every_crash(LostWhileFlagged(), CRASHES, again=()) > 30
+class LostWhileOutputsAreFlagged(LostWhileFlagged):
+    outputs = OUTPUTS
+
+
+class LostWhileAnOutputIsHeld(LostWhileOutputsAreFlagged):
+    """One output has certificates, and the other waits for a hold file to go: its hours must not be
+    forgotten."""
+
+    def fresh(self) -> Shore:
+        shore = super().fresh()
+        shore.base.lake.put(self.hold(shore), b"")
+        return shore
+
+    def hold(self, shore: Shore) -> str:
+        first = Period(shore.hour(-3).start_ms, "hour")
+        return hold_path(shore.base.settings.folder, first, "asks")
+
+    def state(self, shore: Shore) -> object:
+        files = shore.base.lake.files()
+        held = shore.flagged("asks")
+        path = next((one for one in files if one == self.hold(shore)), None)
+        facts = None if path is None else shore.base.lake.facts(path)
+        if path is not None and facts is not None:
+            shore.base.lake.remove(path, facts)
+        return held, super().state(shore)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [LostWhileFlagged(), LostWhileOutputsAreFlagged(), LostWhileAnOutputIsHeld()],
+    ids=str,
+)
+def test_inv6_inv7_the_store_lost_while_flags_are_raised_ends_with_the_same_flags(
+    flow: LostWhileFlagged,
+) -> None:
+    assert check_every_crash(flow, CRASHES, again=()) > 30
 
 
 class LostWhileErased(LostWhileFlagged):
     """The files of an hour are erased, with one that came late."""
+
+    face = "orders"  # what has its flags
 
     def fresh(self) -> Shore:
         shore = super().fresh()
@@ -183,25 +262,25 @@ class LostWhileErased(LostWhileFlagged):
         base = shore.base
         ledger = Ledger(base.lake, "here", base.ambient)
         acts = RetentionActs(base.store, base.lake, ledger, base.ambient, [root])
-        acts.ask(acts.erasing(shore.flagged("orders")[0], PERSON, "orders"))
+        acts.ask(acts.erasing(shore.flagged(self.face)[0], PERSON, self.face))
         return shore
 
     def recover(self, shore: Shore, stage: Stage) -> None:
         self.lose(shore)
         shore.land()
-        base, hour = shore.base, shore.flagged("orders")[0]
+        base, hour = shore.base, shore.flagged(self.face)[0]
         ledger = Ledger(base.lake, "here", base.ambient)
         acts = RetentionActs(base.store, base.lake, ledger, base.ambient, [shore.settings()])
-        acts.ask(acts.erasing(hour, PERSON, "orders"))  # what was only asked for is lost
+        acts.ask(acts.erasing(hour, PERSON, self.face))  # what was only asked for is lost
         self.act(shore, stage)
 
     def state(self, shore: Shore) -> object:
         shore.flag()
         files = shore.base.lake.files()
-        seat = shore.root().streams["orders"]
+        seat = shore.root().streams[self.face]
         return (
-            shore.flagged("orders"),
-            sorted(path for path in files if "/orders/" in path and path[0] != "_"),
+            shore.flagged(self.face),
+            sorted(path for path in files if f"/{self.face}/" in path and path[0] != "_"),
             sorted(path for path in files if path.startswith("_late/")),
             seat.removed,
             [one for one in shore.base.audit() if one.invariant in (2, 6, 7)],
@@ -209,8 +288,13 @@ class LostWhileErased(LostWhileFlagged):
         )
 
 
-def test_the_store_lost_while_an_hour_is_erased_brings_nothing_back() -> None:
-    assert check_every_crash(LostWhileErased(), CRASHES, again=()) > 20
+class LostWhileAnOutputIsErased(LostWhileErased):
+    outputs, face = OUTPUTS, "bids"
+
+
+@pytest.mark.parametrize("flow", [LostWhileErased(), LostWhileAnOutputIsErased()], ids=str)
+def test_the_store_lost_while_an_hour_is_erased_brings_nothing_back(flow: LostWhileErased) -> None:
+    assert check_every_crash(flow, CRASHES, again=()) > 20
 
 
 class LostWhileErasedAgain(LostWhileErased):
@@ -219,12 +303,12 @@ class LostWhileErasedAgain(LostWhileErased):
     def fresh(self) -> Shore:
         shore = super().fresh()
         shore.flag()
-        shore.drop(shore.flagged("orders")[0].start_ms + 8 * MINUTE_MS)
+        shore.drop(shore.flagged(self.face)[0].start_ms + 8 * MINUTE_MS)
         shore.land("orders")
         base = shore.base
         ledger = Ledger(base.lake, "here", base.ambient)
         acts = RetentionActs(base.store, base.lake, ledger, base.ambient, [shore.settings()])
-        acts.ask(acts.erasing(shore.flagged("orders")[0], PERSON, "orders"))
+        acts.ask(acts.erasing(shore.flagged(self.face)[0], PERSON, self.face))
         return shore
 
 
@@ -235,8 +319,8 @@ def test_the_store_lost_while_late_records_are_erased_brings_nothing_back() -> N
 # What is refused
 
 
-def landed() -> World:
-    world = LostInMidShift().fresh()
+def landed(outputs: tuple[Output, ...] = ()) -> World:
+    world = (LostInMidShiftWithOutputs() if outputs else LostInMidShift()).fresh()
     Process(world, Calm()).until(world.is_landed)
     return world
 
@@ -251,6 +335,17 @@ def test_a_store_that_is_not_empty_is_refused() -> None:
     rebuild(world)
     with pytest.raises(Halted, match="the store is not empty"):
         rebuild(world)
+
+
+def test_inv6_no_flag_is_raised_in_a_folder_in_which_the_hour_never_landed() -> None:
+    shore, new = LostWhileFlagged().fresh(), "other/{yyyy}-{MM}-{dd}/{HH}/{stream}/data"
+    shore.flag()
+    for world in shore.worlds.values():
+        world.settings = replace(world.settings, folder=FolderTemplate.parse(new))
+    before = dict(shore.base.lake.files())
+    with pytest.raises(Halted, match=r"lies in another folder than other/.*as it was"):
+        LostWhileFlagged().lose(shore)
+    assert shore.base.lake.files() == before
 
 
 def test_a_node_that_runs_is_refused() -> None:
@@ -320,22 +415,25 @@ def test_another_number_of_shards_is_refused() -> None:
         rebuild(world)
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ({"outputs": (Output("a", "true"),)}, "has outputs"),
-        ({"folder": replace(settings_of(1).folder, life=2)}, "began anew"),
-    ],
-)
-def test_a_stream_that_nobody_can_make_anew_is_named_before_anything_is_done(
-    more: dict[str, Any], told: str
-) -> None:
+def test_a_stream_that_began_anew_is_named_before_anything_is_done() -> None:
     world = landed()
     lose(world)
-    world.settings = replace(world.settings, **more)
-    with pytest.raises(Halted, match=f"stream orders: {told}.*restore the store from a backup"):
+    world.settings = replace(world.settings, folder=replace(world.settings.folder, life=2))
+    with pytest.raises(Halted, match=r"stream orders: began anew.*restore the store from a backup"):
         rebuild(world)
     assert keys(world) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [((), OUTPUTS), (OUTPUTS, ())])
+def test_outputs_that_came_or_went_since_are_refused(
+    before: tuple[Output, ...], after: tuple[Output, ...]
+) -> None:
+    world = landed(before)
+    lose(world)
+    world.settings = replace(world.settings, outputs=after)
+    with pytest.raises(Invalid, match=r"stream orders landed with.* outputs.*write them as before"):
+        rebuild(world)
+    assert world.store.get(MARK) is None
 
 
 def test_another_document_that_somebody_wrote_meanwhile_ends_it() -> None:

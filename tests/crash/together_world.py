@@ -12,7 +12,7 @@ from headgate.commits.certificate import (
 from headgate.commits.roots import RootDocument, root_key, root_name
 from headgate.lake import Lake
 from headgate.lake.ledger import Ledger
-from headgate.landing import StreamSettings
+from headgate.landing import Output, StreamSettings
 from headgate.periods import HOUR_MS, Period, aligned
 from headgate.ready import ReadyStream, RootSettings
 from headgate.ready.work import RootTools, RootWork
@@ -28,15 +28,17 @@ MINUTE_MS = 60_000
 class Shore:
     """Streams of one root, each with a brook of its own. It begins at the start of an hour."""
 
-    def __init__(self, *names: str, first: int | None = None) -> None:
-        """`first`: the settings' first hour, so many hours from now."""
+    def __init__(
+        self, *names: str, first: int | None = None, outputs: tuple[Output, ...] = ()
+    ) -> None:
+        """`first`: the settings' first hour, so many hours from now; `outputs`: of the first."""
         self.worlds: dict[str, World] = {}
         for name in names or ("orders",):
-            self.add(name, first)
+            self.add(name, first, () if self.worlds else outputs)
         self.epoch = 0
 
-    def add(self, name: str, first: int | None = None) -> World:
-        world = World(replace(settings_of(), name=name))
+    def add(self, name: str, first: int | None = None, outputs: tuple[Output, ...] = ()) -> World:
+        world = World(replace(settings_of(), name=name, outputs=outputs))
         if not self.worlds:
             world.ambient.pass_ms(11 * HOUR_MS - world.now_ms % HOUR_MS)
         else:
@@ -77,8 +79,8 @@ class Shore:
                 process.turn()
 
     def settings(self) -> RootSettings:
-        streams = [world.settings for world in self.worlds.values()]
-        return RootSettings(root_name(streams[0].folder), tuple(map(ready_of, streams)))
+        faces = [face for world in self.worlds.values() for face in world.settings.flagged]
+        return RootSettings(root_name(faces[0].folder), tuple(map(ready_of, faces)))
 
     def holder(self, stage: Stage | None = None) -> RootWork:
         self.epoch += 1
@@ -120,8 +122,8 @@ class Shore:
         return RootDocument() if found is None else found.value
 
     def verified(self) -> Verified:
-        folders = {name: world.settings.folder for name, world in self.worlds.items()}
-        return verify(self.base.lake, folders, None)
+        every = [face for world in self.worlds.values() for face in world.settings.flagged]
+        return verify(self.base.lake, {face.name: face.folder for face in every}, None)
 
     def faults(self) -> list[str]:
         """What breaks invariant 6 or 7: flagged hours hold exactly what they certify, a record is
@@ -129,13 +131,14 @@ class Shore:
         files = self.base.lake.files()
         found = [f"{one.subject}: {one.words}" for one in self.verified().findings]
         for name, world in self.worlds.items():
-            for hour in self.flagged(name):
-                folder = world.settings.folder.folder(hour, stream=name)
+            faces = [one.name for one in world.settings.flagged]
+            for face, hour in [(one, hour) for one in faces for hour in self.flagged(one)]:
+                folder = world.settings.folder.folder(hour, stream=face)
                 raw = files[f"{folder}/{FLAG}"]
                 certified = {one.path for one in from_bytes(raw, folder).files}
                 there = {p for p in files if p.startswith(f"{folder}/") and FLAG not in p}
                 if certified != there:
-                    found.append(f"{name} {hour}: {sorted(certified ^ there)}")
+                    found.append(f"{face} {hour}: {sorted(certified ^ there)}")
             if world.is_landed():
                 landed = [one for one in world.estuary.brook.ids()]
                 counts = self.counts(name)
@@ -148,8 +151,9 @@ class Shore:
         """How often each record of a stream is in the lake."""
         world = self.worlds[stream]
         found: dict[int, int] = {}
+        names = {stream, *(face.name for face in world.settings.flagged)}
         for path, content in world.estuary.published().items():
-            if f"/{stream}/" in path and FLAG not in path:
+            if names.intersection(path.split("/")) and FLAG not in path:
                 for line in content.decode().splitlines():
                     number = int(line.split('"id": ')[1].split(",")[0])
                     found[number] = found.get(number, 0) + 1
@@ -157,4 +161,6 @@ class Shore:
 
 
 def ready_of(stream: StreamSettings) -> ReadyStream:
-    return ReadyStream(stream.name, stream.folder, stream.allowed_lateness_ms, stream.last_hour_ms)
+    return ReadyStream(
+        stream.name, stream.folder, stream.allowed_lateness_ms, stream.last_hour_ms, of=stream.of
+    )

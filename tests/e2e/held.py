@@ -41,7 +41,7 @@ def held(lake: Lake, path: Path) -> Lake:
         if is_data and next(done) == PUBLISHED_BEFORE:
             has_some.set()
 
-    vars(lake)["publish"] = held_publish  # of this one
+    lake.publish = held_publish  # type: ignore[assignment, method-assign]  # of this one
     return lake
 
 
@@ -49,7 +49,7 @@ def hold(path: Path) -> None:
     def open_held(*settings: Any) -> Lake:
         return held(open_lake(*settings), path)
 
-    vars(equipment)["open_lake"] = open_held
+    equipment.open_lake = open_held  # type: ignore[assignment, attr-defined]
 
 
 if __name__ == "__main__":

@@ -23,8 +23,15 @@ import pytest
 from headgate.ambient import SystemAmbient
 from headgate.cluster import Order
 from headgate.cluster.tasks import Trouble, new_task, task_key
-from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
-from headgate.commits.record import Record, RecordFile, facts_of, record_path, to_bytes
+from headgate.commits.checkpoint import Checkpoint, Journal, LastGap, checkpoint_key
+from headgate.commits.record import (
+    Record,
+    RecordFile,
+    RecordGap,
+    facts_of,
+    record_path,
+    to_bytes,
+)
 from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.lake import LakeSettings
 from headgate.lake.ledger import Ledger
@@ -330,6 +337,28 @@ def test_status_says_what_stands_still_and_the_command_helps(world: World) -> No
     assert "was set aside  the disk is on fire" in done.stderr
     assert "set aside: " not in after.stdout
     assert (after.returncode, after.stdout.partition(" ")[0]) == (1, "no")  # node is running
+
+
+def test_status_names_a_gap_and_the_command_tells_of_it(world: World) -> None:
+    world.starts()
+    now_ms = world.ambient.wall_ns() // 1_000_000
+    words = "a.json vanished or changed before it was read"
+    gap = RecordGap("lane-0", "3", "4", words, "2026-11-01T13", "2026-11-01T15")
+    record = Record("orders", 0, 7, 3, "node-1", now_ms, 1, {}, {}, gaps=(gap,))
+    world.lake.stage(f"{STAGED}/record", to_bytes(record))
+    world.lake.publish(f"{STAGED}/record", record_path("orders", 0, 7))
+    last = LastGap(7, now_ms)
+    world.put(checkpoint_key("orders", 0), Checkpoint(3, 2, 7, counts={"gaps": 1}, last_gap=last))
+    Ledger(world.lake, "node-1", world.ambient).note("gap.found", "orders/0/7", words)
+
+    shown = world.run("status")
+    body = json.loads(world.run("status", "--json").stdout)["streams"][0]
+    told = world.run(*next_of(shown.stdout, "history"))
+
+    assert f"gap on record: orders/0\n  cause    {words}; found " in shown.stdout
+    assert "the certificates of 2026-11-01T13 to 2026-11-01T15 name the gap" in shown.stdout
+    assert body["shards"][0]["missing"]["words"] == words
+    assert (told.returncode, words in told.stdout) == (0, True), told.stdout
 
 
 def test_status_of_one_stream_shows_its_shards(world: World) -> None:
@@ -646,6 +675,7 @@ def test_run_until_idle_of_an_empty_folder_is_a_commit_without_records(world: Wo
     for same in (shown, of_it, bare):
         assert same.returncode == 0, same.stdout
         assert same.stdout.startswith("no node is running, and nothing waits")
+        assert "  next  " not in same.stdout, "nobody has to do anything"
     assert again.returncode == 0
     found = json.loads(again.stdout)
     assert set(found) == documented("#### `run --json`")
@@ -794,12 +824,19 @@ def test_settings_that_spark_refuses_stand_still_at_once_until_they_are_correcte
     right = world.file.read_text("utf-8")
     world.file.write_text(right.replace('{"json": "$.at"}', '{"sql": "no_such_column + 1"}'))
 
+    plain, judged = world.run("config", "check"), world.run("config", "check", "--spark", "--json")
+    looked = world.run("doctor", "source", "orders")
     done = world.run("run", "--until", "idle")
     shown = world.run("status")
     world.file.write_text(right, "utf-8")
     released = world.run(*next_of(shown.stdout, "shard release"))
     again = world.run("run", "--until", "idle")
 
+    assert (plain.returncode, judged.returncode, looked.returncode) == (0, 2, 1)
+    (problem,) = json.loads(judged.stdout)["problems"]
+    assert problem["place"] == "streams.orders"
+    assert "Spark refuses event_time sql 'no_such_column + 1'" in problem["words"]
+    assert "Spark refuses event_time sql 'no_such_column + 1'" in looked.stdout
     assert (done.returncode, released.returncode) == (1, 0)
     assert done.stderr.count(" warning task.failed ") == 1
     assert 'next="headgate shard release orders/0 ' in done.stderr

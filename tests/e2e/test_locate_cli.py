@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.ambient import SystemAmbient
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.record import (
     Record,
@@ -15,6 +16,9 @@ from headgate.commits.record import (
     record_path,
     to_bytes,
 )
+from headgate.sources.book import Book
+from headgate.sources.folder import Entry
+from headgate.sources.lanes import Shaped
 from tests.e2e.test_landing_cli import World, documented
 
 FILE = "2026-11-01/13/orders/data/shard0-commit0000000001-0.json"
@@ -58,10 +62,26 @@ def test_a_record_is_found_in_its_file_and_the_file_leads_back(world: World) -> 
     }
     assert body["files"][0]["path"] == FILE
     assert set(back) == documented("#### `locate FILE --json`") - {
-        *("commit", "made_ms", "ranges", "first", "next"),
+        *("commit", "made_ms", "ranges", "first", "next", "sources"),
     }
     assert back["commits"][0]["ranges"] == {"lane-0": {"first": "", "next": "2"}}
-    assert "orders/0/1" in world.run("locate", str(world.folder / "lake" / FILE)).stdout
+    for path in (str(world.folder / "lake" / FILE), f"lake/{FILE}"):
+        assert "orders/0/1" in world.run("locate", path).stdout, path
+
+
+def test_a_file_of_the_lake_leads_back_to_the_files_of_the_source(world: World) -> None:
+    with world.store() as store:
+        book = Book(store, "orders", "lane-0", 3, SystemAmbient())
+        book.open()
+        book.number([Shaped(Entry(name, 1, 1), ()) for name in ("a.json", "b.json", "c.json")])
+    source = str(world.folder / "incoming/a.json")
+
+    back = json.loads(world.run("locate", FILE, "--json").stdout)
+
+    assert back["commits"][0]["sources"] == [source], "b.json was a gap, and c.json came later"
+    assert f"\n  source   {source}\n" in world.run("locate", FILE).stdout
+    assert f"\n  source   {source}\n" in world.run("locate", "orders", "lane-0/0").stdout
+    assert "lane-0 0 of orders: landed" in world.run("locate", "orders", "incoming/a.json").stdout
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,30 @@ def test_an_executor_or_a_worker_that_is_lost_in_a_job_costs_only_time(
             assert len(cluster.ran().splitlines()) > 2, "another one came"
 
 
+def test_a_master_that_forgot_its_applications_costs_only_time(tmp_path: Path) -> None:
+    with StandaloneCluster(tmp_path / "cluster") as cluster:
+        place = Place(tmp_path, {**of_cluster(cluster), "stall_after": "8s"}, "orders")
+        place.drop("a.json", range(300))
+        node = place.node("run")
+        node.start()
+        try:
+            wait_until(lambda: len(place.landed()) == 300, "300 records", WITHIN_S, [node])
+
+            cluster.master.kill()
+            cluster.start()  # without its state
+            wait_until(
+                lambda: not cluster.executors(0), "executors that nobody knows to end", WITHIN_S
+            )
+            place.drop("b.json", range(300, 500))
+            stalled = "no task of its jobs ran for 8 s"
+            wait_until(lambda: stalled in node.log.read_text(), "the stall", WITHIN_S, [node])
+            wait_until(lambda: len(place.landed()) == 500, "500 records", WITHIN_S, [node])
+        finally:
+            node.stop()
+        check_landed(place, 500)
+        assert " task.failed " not in node.log.read_text(), "no shard is blamed"
+
+
 def test_tasks_that_run_twice_to_be_sooner_land_once(tmp_path: Path) -> None:
     conf = {
         "spark.speculation": "true",

@@ -22,6 +22,7 @@ from headgate.engine import (
     SparkSettings,
     Staged,
 )
+from headgate.engine.containers import values_of
 from headgate.engine.failure import JobFailed
 from headgate.engine.spark import Reader, SparkEngine
 from headgate.sources.kafka.spark import ranges_of, told
@@ -128,8 +129,9 @@ def _spanned(sent: Sequence[Sent], marks_ms: Mapping[str, int]) -> ShardInput:
 
 
 def _rows_in(file: Path) -> list[dict[str, Any]]:
-    if file.suffix == ".parquet":
-        rows = pq.ParquetFile(file).read().to_pylist()
+    if file.suffix in (".parquet", ".avro"):
+        is_parquet = file.suffix == ".parquet"
+        rows = pq.ParquetFile(file).read().to_pylist() if is_parquet else [*values_of(str(file))]
         return [{**row.pop("_headgate"), **row} for row in rows]
     return [_of_line(line) for line in file.read_bytes().decode().split("\n")[:-1]]
 
@@ -470,16 +472,129 @@ def test_letters_of_a_log_keep_its_time_when_they_are_driven_in_again(
     value = b'{"x":1}' if source != "binary" else b"\xff\x00"
     (dead,) = bench.stage(Sent(0, value), record_bytes_max=1, **how)
     assert verdicts([dead]) == [("dead", "too long")]
-    (file,) = bench.staged.files
-    letter = bench.lake / file.path
-    again = InputFile("again-0", 4, str(letter), letter.stat().st_size, ARRIVAL_MS)
 
-    bench.run(
-        [ShardInput("0-1", (again,), {})], reader="files", **{**how, "format": f"dead-{source}"}
-    )
+    driven_in(bench, **how)
 
     (tally,) = bench.staged.tallies
     assert (tally.kind, tally.rows, tally.event_ms_max) == ("data", 1, STAMP_MS)
+
+
+def driven_in(bench: LogBench, **how: Any) -> list[dict[str, Any]]:
+    """Letters that were just staged, in their order."""
+    letters = [bench.lake / one.path for one in bench.staged.files if one.kind == "dead"]
+    files = [
+        InputFile("again-0", n, str(one), one.stat().st_size, ARRIVAL_MS)
+        for n, one in enumerate(letters)
+    ]
+    told = {**how, "reader": "files", "format": f"dead-{how['format']}", "is_of_log": True}
+    return bench.run([ShardInput("0-1", tuple(files), {})], **told)
+
+
+EXTRAS = ("key", "headers", "timestamp")
+BESIDE = ("key", "headers", "timestamp", "timestamp_type")
+
+
+@pytest.mark.parametrize("land_as", ["parquet", "avro"])
+@pytest.mark.parametrize(
+    ("source", "declared"), [("json", ()), ("text", ()), ("binary", ()), ("json", (("x", "int"),))]
+)
+def test_letters_of_a_log_land_with_what_it_kept_beside_them(
+    bench: LogBench, source: str, declared: tuple[tuple[str, str], ...], land_as: str
+) -> None:
+    how: dict[str, Any] = {"format": source, "event_time": BY_LOG, "land_as": land_as}
+    how |= {"extras": EXTRAS, "declared": declared}
+    headers = (("a", b"1"), ("a", None), ("b", b"\xff"))
+    sent = [
+        Sent(0, b'{"x":1}', key=b"\x00k", headers=headers, kind=1),
+        Sent(1, b'{"x":2}', STAMP_MS + 1),
+    ]
+    dead = bench.stage(*sent, record_bytes_max=1, **how)
+    assert verdicts(dead) == [("dead", "too long")] * 2
+    kept = [{column: row[column] for column in BESIDE} for row in dead]
+    assert [one["key"] for one in kept] == [b"\x00k", None]
+
+    still = driven_in(bench, record_bytes_max=1, **how)  # and they are letters once more
+    assert verdicts(still) == [("dead", "too long")] * 2
+    rows = driven_in(bench, **how)
+
+    assert verdicts(rows) == [("data", None)] * 2
+    assert [{column: row[column] for column in BESIDE} for row in rows] == kept
+    assert [ms_of(row) for row in rows] == [STAMP_MS, STAMP_MS + 1]
+    if declared:
+        assert [row["x"] for row in rows] == [1, 2]
+    else:
+        values = [row["value"] for row in rows]
+        assert values == [one.value if source == "binary" else one.value.decode() for one in sent]  # type: ignore[union-attr] # all have one
+
+
+@pytest.mark.parametrize("before", [(), ("key",)])
+@pytest.mark.parametrize("landed_as", ["parquet", "json"])
+def test_letters_from_before_it_was_landed_are_driven_in_all_the_same(
+    bench: LogBench, before: tuple[str, ...], landed_as: str
+) -> None:
+    how: dict[str, Any] = {"format": "json", "event_time": EventTime("json", "$.at")}
+    extras = before if landed_as == "parquet" else ()
+    sent = Sent(0, record(), key=b"k")
+    bench.stage(sent, record_bytes_max=1, land_as=landed_as, extras=extras, **how)
+
+    (row,) = driven_in(bench, land_as="parquet", extras=EXTRAS, **how)
+
+    assert (row["kind"], row["key"]) == ("data", b"k" if extras else None)
+    assert [row[column] for column in BESIDE[1:]] == [None] * 3
+
+
+def test_a_declared_column_of_a_letter_is_not_taken_for_the_key(bench: LogBench) -> None:
+    how: dict[str, Any] = {"format": "json", "event_time": BY_LOG}
+    unfit = Sent(0, b'{"key":7,"timestamp":"2026-11-01","x":"no"}')
+    declared = (("key", "int"), ("timestamp", "date"), ("x", "int"))
+    bench.stage(unfit, declared=declared, **how)
+
+    (row,) = driven_in(bench, extras=EXTRAS, **how)
+
+    assert (row["kind"], row["key"], row["timestamp"]) == ("data", None, None)
+
+
+@pytest.mark.parametrize("how", [EventTime("json", "$.at"), BY_LOG])
+@pytest.mark.parametrize("land_as", ["parquet", "avro", "json", "text"])
+def test_a_tombstone_that_is_driven_in_again_lands_with_the_time_of_its_log(
+    bench: LogBench, how: EventTime, land_as: str
+) -> None:
+    told: dict[str, Any] = {"format": "json", "event_time": how, "land_as": land_as}
+    (dead,) = bench.stage(Sent(7, None), filters=(("orders", "value LIKE '%order%'"),), **told)
+    assert verdicts([dead]) == [("dead", "no output")]
+
+    (row,) = driven_in(bench, filters=(("gone", "value IS NULL"),), **told)
+
+    assert (row["kind"], row["hour_ms"]) == ("data", AT_MS)
+    (tally,) = bench.staged.tallies
+    assert (tally.rows, tally.event_ms_max) == (1, STAMP_MS)
+    if land_as == "json":
+        assert row["row"] == {"value": None}
+    elif land_as == "text":
+        assert (row["row"], row["at_ms"]) == ("", STAMP_MS)
+    else:
+        assert row["value"] is None
+
+
+def test_letters_of_a_log_are_judged_as_its_records_are(bench: LogBench) -> None:
+    """None is a blank line, and one that lands as text must be one."""
+    text: dict[str, Any] = {"format": "json", "event_time": BY_LOG, "land_as": "text"}
+    bench.stage(Sent(0, MULTI_LINE), Sent(1, b" "), **text)
+    reasons = ["not one line", "bad json"]
+    assert [row["reason"] for row in driven_in(bench, **text)] == reasons
+
+    rows = driven_in(bench, **{**text, "land_as": "json"})
+
+    assert verdicts(rows) == [("data", None), ("dead", "bad json")]
+    assert rows[0]["row"] == json.loads(MULTI_LINE)
+
+
+def test_an_expression_sees_the_time_that_a_letter_kept(bench: LogBench) -> None:
+    how: dict[str, Any] = {"format": "text", "event_time": EventTime("sql", "timestamp")}
+    bench.stage(Sent(0, b"x"), extras=EXTRAS, record_bytes_max=0, **how)
+    seen = (("a", "partition IS NULL AND offset IS NULL AND year(timestamp) = 2026"),)
+    (row,) = driven_in(bench, extras=EXTRAS, filters=seen, **how)
+    assert (row["kind"], ms_of(row)) == ("data", STAMP_MS)
 
 
 # What Spark's reader is asked for

@@ -543,6 +543,61 @@ def test_a_killed_java_process_costs_one_job_only(tmp_path: Path) -> None:
     assert said[2:] == ["1"], told.stderr
 
 
+GIVEN_UP = """
+import sys
+from pathlib import Path
+from headgate.errors import Unavailable
+from headgate.engine import SparkSettings
+from headgate.engine.gateway.spark import give_up, own_context
+from headgate.engine.spark import SparkEngine
+from headgate.engine.watch.spark import stages_now
+from headgate.sources.spark import FilesReader
+from tests.spark import Bench, AT_MS
+
+class Stalls(FilesReader):
+    acts = []
+
+    def frame(self, session, job):
+        frame = super().frame(session, job)
+        while self.acts:
+            self.acts.pop()("no task ran for an age")
+        return frame
+
+place = Path(sys.argv[1])
+print(stages_now(), flush=True)  # and no driver is started for it
+engine = SparkEngine(SparkSettings(master="local[1]"), f"file://{place}", {"files": Stalls()})
+bench = Bench(engine, place, place / "in")
+file = bench.file("a.json", '{"at":%d}\\n' % AT_MS)
+print(len(bench.stage(file)), stages_now(), own_context() is not None, flush=True)
+Stalls.acts.append(give_up)
+try:
+    bench.stage(file)
+    print("no error", flush=True)
+except Unavailable as error:
+    print(error, flush=True)
+print(len(bench.stage(file)), flush=True)
+give_up("between two jobs")
+print(own_context(), len(bench.stage(file)), flush=True)
+engine.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_session_that_is_given_up_costs_one_job_at_most(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", GIVEN_UP, str(tmp_path)],
+        capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[2], check=False,
+    )  # fmt: skip
+    assert told.stdout.splitlines() == [
+        "()",
+        "1 () True",
+        "stream orders: the Spark job failed: its session is gone (no task ran for an age), "
+        "nothing was landed; next: try again, another one is started",
+        "1",
+        "None 1",
+    ], told.stderr
+
+
 def test_a_node_without_java_waits_and_does_not_blame_the_shard(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

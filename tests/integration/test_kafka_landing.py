@@ -15,7 +15,11 @@ from typing import Any
 import pytest
 
 from headgate import RunResult
+from headgate.app.acts import Person
+from headgate.app.letters import letters_of
 from headgate.cluster import worker
+from headgate.engine import containers
+from headgate.engine.footers import values_of
 from headgate.landing import report
 from headgate.landing import shard as shard_work
 from headgate.periods import HOUR_MS, Period
@@ -137,6 +141,36 @@ def test_records_land_once_in_their_hours_with_key_headers_and_timestamp(yard: K
     assert (yard.ids("orders", "late"), yard.ids("orders")[101]) == (Counter([100]), 1)
     assert told(app.run(until="idle"), "orders") == (0, 0, 0)
     yard.check(app, "orders", yard.inside(topic, 3))
+
+
+@pytest.mark.parametrize("land_as", ["parquet", "avro"])
+def test_a_letter_that_is_driven_in_again_lands_with_key_headers_and_timestamp(
+    yard: KafkaYard, land_as: str
+) -> None:
+    topic = new_topic(yard.broker)
+    sent_ms = now_ms() - MINUTE_MS
+    beside: dict[str, Any] = {"key": b"\x00k", "headers": [("trace", b"\xff"), ("trace", None)]}
+    body = json.dumps({"id": 7, "when": now_ms()}).encode()
+    produce(yard.broker, topic, [Sent(body, timestamp_ms=sent_ms, **beside)])
+    how: dict[str, Any] = {"source": {"land": ["key", "headers", "timestamp"]}, "land_as": land_as}
+    app = yard.app(yard.reading("orders", topic, **how))
+    app.run(until="idle")
+    with app.acts() as acts:
+        (entry,) = acts.dead_letters("orders")
+        (letter,) = letters_of(acts._lake, entry.path)
+        assert acts.redrive("orders", entry.path, Person("ada", "it is called when"))
+    assert (letter.raw, letter.beside["key"]) == (body, b"\x00k")
+
+    app = yard.app(yard.reading("orders", topic, event_time="$.when", **how))
+    assert told(app.run(until="idle"), "orders") == (1, 0, 0)
+
+    (path,) = [one for one in yard.lake.rglob("shard*") if "data" in one.parts]
+    (row,) = (values_of if land_as == "parquet" else containers.values_of)(str(path))
+    assert row["value"] == body.decode()
+    assert {name: row[name] for name in letter.beside} == letter.beside
+    assert row["headers"] == [{"key": "trace", "value": b"\xff"}, {"key": "trace", "value": None}]
+    assert (row["timestamp"].timestamp() * 1000, row["timestamp_type"]) == (sent_ms, "create")
+    yard.audited(app)
 
 
 def test_records_land_as_json_text_and_bytes_by_every_kind_of_event_time(yard: KafkaYard) -> None:

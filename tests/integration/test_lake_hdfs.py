@@ -165,6 +165,23 @@ def test_a_removal_that_arrives_late_takes_no_later_file_away(
     assert harness.files() == {"day/_READY": b"generation 2"}
 
 
+def test_a_removal_is_not_taken_for_done_because_nothing_can_be_put_in_its_way(
+    harness: HdfsLakeHarness, hdfs: HdfsCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = opened(harness)
+    lake.remove("day/e", lake.stage("day/e", b"e"))  # where removed files lie is there
+    facts = lake.stage("day/f", b"f")
+
+    async def swallowed(*_args: str, **_named: bool) -> None:
+        raise NoAnswer("the name node ended, and comes back in safe mode")
+
+    with monkeypatch.context() as patch, hdfs.safe_mode():
+        patch.setattr(lake, "_rename", swallowed)
+        with pytest.raises(OutcomeUnknown, match="remove it again"):
+            lake.remove("day/f", facts)
+    assert harness.files() == {"day/f": b"f"}
+
+
 def test_k16_a_name_node_that_is_killed_and_started_again_has_forgotten_nothing(
     harness: HdfsLakeHarness, hdfs: HdfsCluster
 ) -> None:

@@ -17,6 +17,7 @@ from headgate.ambient import SystemAmbient
 from headgate.commits.checkpoint import Journal
 from headgate.commits.record import Record, RecordFile, to_bytes
 from headgate.commits.replay import carry_out_journal
+from headgate.commits.roots import FlagMove
 from headgate.commits.steps import PublishFile, State, carry_out
 from headgate.errors import Conflict, HeadgateError, OutcomeUnknown, Unavailable
 from headgate.lake import FileFacts, LakeSettings
@@ -25,6 +26,7 @@ from headgate.lake.examining import examine
 from headgate.lake.paths import STAGING
 from headgate.lake.s3 import S3Lake
 from headgate.lake.shelf import LakeShelf
+from headgate.ready.flagging import withdraw_flag
 from headgate.store.probe import Verdict
 from headgate.testing.racing import at_once
 from tests.servers.meddler import Instead, Lost, Meddler, Request
@@ -238,6 +240,68 @@ def test_k18_a_zombie_that_publishes_many_after_they_were_removed_brings_nothing
     assert zombie.publish_all(files) == (False,) * 20, "though it knows what was sealed"
 
     assert place.public() == {}
+
+
+def test_k18_a_copy_that_is_completed_while_its_file_is_removed_does_not_stay(place: Place) -> None:
+    """As a commit that is staged again clears up: first what is staged, then what is published."""
+    zombie, other = place.meddled(), place.meddled()
+    step, facts = published(zombie, LARGE)
+    is_ready, has_looked, is_there = (threading.Event() for _ in range(3))
+
+    def hold(request: Request) -> Instead | None:
+        if request.is_completion:
+            is_ready.set()
+            has_looked.wait(30)
+        if request.method == "GET" and "uploads=" in request.path:
+            has_looked.set()
+            is_there.wait(30)
+        return None
+
+    def tell(request: Request) -> None:
+        if request.is_completion:
+            is_there.set()
+
+    def wake_late() -> None:
+        zombie.publish(step.staged, step.published)
+
+    def meanwhile() -> None:
+        assert is_ready.wait(30)
+        place.lake().remove_folder(PRIVATE)
+        other.remove(step.published, facts)
+
+    place.between.act, place.between.after = hold, tell
+    at_once([wake_late, meanwhile])
+    assert place.public() == {}
+
+
+def test_inv6_a_withdrawal_that_goes_on_late_leaves_the_next_flag_alone(place: Place) -> None:
+    zombie, other = place.meddled(), place.lake()
+    zombie._refuses_copies = False  # as this server is; asked before
+
+    def raised(content: bytes) -> FileFacts:
+        facts = other.stage(f"{PRIVATE}/flag", content)
+        other.publish(f"{PRIVATE}/flag", "day/_READY")
+        return facts
+
+    facts = raised(b"generation 1")
+    move = FlagMove("day/_READY", "day/_READY.1", facts.size_bytes, facts.checksum)
+    is_there, may_go = threading.Event(), threading.Event()
+
+    def hold(request: Request) -> Instead | None:
+        if request.is_deletion or request.method == "DELETE":
+            is_there.set()
+            may_go.wait(30)
+        return None
+
+    def meanwhile() -> None:
+        assert is_there.wait(30)
+        withdraw_flag(other, move)
+        raised(b"generation 2")
+        may_go.set()
+
+    place.between.act = hold
+    at_once([partial(withdraw_flag, zombie, move), meanwhile])
+    assert place.public() == {"day/_READY": b"generation 2", "day/_READY.1": b"generation 1"}
 
 
 def _file(step: PublishFile) -> RecordFile:

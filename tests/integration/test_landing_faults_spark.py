@@ -213,7 +213,9 @@ def test_dead_letters_that_are_driven_in_again_land_once(yard: Yard) -> None:
     with corrected.acts() as acts:
         letters = {name: [entry.path for entry in acts.dead_letters(name)] for name in wrong}
         for (path,) in letters.values():
-            shown = [(one.reason, json.loads(one.raw)["id"]) for one in letters_of(lake, path)]
+            shown = [
+                (one.reason, json.loads(one.raw or b"")["id"]) for one in letters_of(lake, path)
+            ]
             assert sorted(shown) == [("no event time", number) for number in (1, 2, 3)]
         for name, paths in letters.items():
             assert [acts.redrive(name, path, ME) for path in paths] == [True]

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from headgate.ambient import Ambient
 from headgate.app.nodes import release_task
 from headgate.cluster.tasks import Task, closed_by_person, task_key
 from headgate.commits.checkpoint import Checkpoint, Wish, add_wish, checkpoint_key
-from headgate.commits.record import Record, from_bytes, record_path
+from headgate.commits.record import Record, commit_of, from_bytes, record_path
 from headgate.commits.replay import read_record
 from headgate.commits.roots import RootDocument, retired, root_key, root_name, roots_with
 from headgate.commits.steps import PublishFile, State
@@ -16,6 +17,7 @@ from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.errors import Corrupt, Fenced, Halted, Invalid
 from headgate.lake import Entry, FileFacts, Lake
 from headgate.lake.ledger import Ledger
+from headgate.lake.paths import name_of
 from headgate.lake.relocation import Relocation, relocate
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
@@ -223,6 +225,7 @@ class Acts:
         facts = self._lake.facts(path)
         if facts is None:
             return False
+        self._check_finished(stream, path)
         below = f"{escape_name(stream)}/{path.removeprefix(prefix)}"
         target = f"{REDRIVE}/{below}"
         if self._lake.facts(f"{REDRIVEN}/{below}") == facts:  # and was read since: never twice
@@ -237,6 +240,18 @@ class Acts:
         relocate(self._lake, Relocation(path, target, facts))
         self._lake.settle([path.rpartition("/")[0], target.rpartition("/")[0]])
         return True
+
+    def _check_finished(self, stream: str, path: str) -> None:
+        """Raises Halted: whoever finishes its commit would find it lost, and read its range again
+        at a person's word; its records would come twice."""
+        shard, number = commit_of(name_of(path)) or (0, 0)
+        found = read(self._store, checkpoint_key(stream, shard), Checkpoint)
+        journal = None if found is None else found.value.journal
+        if journal is not None and journal.number == number:
+            raise Halted(
+                f"{path}: its commit {stream}/{shard}/{number} is not finished; it stays where it "
+                f"is; next: headgate status {quote(stream)}, and again once it is"
+            )
 
     def _step(self, kind: str, rows: int, step: PublishFile) -> StepState:
         trouble = ""

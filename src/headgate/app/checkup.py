@@ -1,7 +1,8 @@
 """Checkup: whether the source of a stream can be read, and what comes from it. Changes nothing.
 
-A finding is `ok`, `warn` (it can be read, and somebody should know) or `bad`. What a record becomes
-is judged by Spark alone, with the same expressions that land it: only if asked for.
+A finding is `ok`, `warn` (it can be read, and somebody should know) or `bad`. Expressions in SQL
+are judged by Spark. What a record becomes is, too, with the expressions that land it: only if asked
+for.
 """
 
 import gzip
@@ -383,12 +384,23 @@ def opened(path: str) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
 
 
-def judged(found: Checkup, judge: Judge) -> Checkup:
-    """With what Spark makes of its samples."""
+def judged(
+    found: Checkup, judge: Judge, *, has_sql: bool = False, is_sampled: bool = True
+) -> Checkup:
+    """With what Spark makes of its expressions in SQL, if it has some, and of its samples."""
     try:
-        samples = tuple(judge(found.samples))
+        samples = tuple(judge(found.samples if is_sampled else ()))
     except HeadgateError as error:
-        return replace(found, findings=(*found.findings, _bad("event time", str(error))))
+        # Where nobody asked for Spark, there may be none.
+        is_harmless = isinstance(error, Unavailable) and not is_sampled
+        told_of = "sql" if has_sql else "event time"
+        finding = (_warn if is_harmless else _bad)(told_of, str(error))
+        return replace(found, findings=(*found.findings, finding))
+    if has_sql:
+        taken = _ok("sql", "Spark takes its expressions")
+        found = replace(found, findings=(*found.findings, taken))
+    if not is_sampled:
+        return found
     bad = [one for one in samples if one.becomes.startswith("dead")]
     told = [
         _warn("event time", f"{one.partition} {one.position}: it would be {one.becomes}")

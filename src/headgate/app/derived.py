@@ -34,8 +34,8 @@ from headgate.commits.checkpoint import (
     since,
     with_gaps,
 )
-from headgate.commits.merges import MergeRecord, merge_path, merges_folder, read_merge, to_bytes
-from headgate.commits.record import Record, facts_of, from_bytes, record_folder
+from headgate.commits.merges import MergeRecord, merge_path, merges_folder, read_merge
+from headgate.commits.record import Record, from_bytes, record_folder, record_path
 from headgate.commits.removals import Removed, removed_hours, statements_of, with_removed
 from headgate.commits.roots import (
     FlagMove,
@@ -59,6 +59,7 @@ from headgate.tables import Taken
 from headgate.tables.parquet import version_of
 
 AT_ONCE = 500  # records that are read together
+NO_FACTS = FileFacts(0, "")
 GOES_ON = ("table.resume", "table.retry", "table.skip", "table.mark_applied")
 
 _SHARD_FOLDER = re.compile(r"(.*/shard=\d+-\d+)(?:/.*)?")
@@ -75,6 +76,7 @@ class Shard:
     is_whole: bool = True  # every record that read something says of what
     records: int = 0
     earliest: str = ""  # period with files; "": none
+    is_split: bool | None = None  # its files are of outputs; None: there are none
 
 
 @dataclass(slots=True)
@@ -87,10 +89,11 @@ class _Fold:
     is_whole: bool = True
     records: int = 0
     earliest: str = ""
+    is_split: bool | None = None
 
-    def add(self, record: Record, facts: FileFacts) -> None:
+    def add(self, record: Record) -> None:
         before = replace(known_to(self.checkpoint, record), number=record.number)
-        journal = journal_of(record, facts)
+        journal = journal_of(record, NO_FACTS)  # it is concluded at once: nobody looks for it
         self.checkpoint = concluded(
             self.name, replace(before, journal=journal), journal, record.made_ms
         )
@@ -99,7 +102,9 @@ class _Fold:
         self.first_hour_ms = record.first_hour_ms or self.first_hour_ms
         self.is_whole &= record.shards > 0 or not record.ranges
         self.records += 1
-        periods = [file.period for file in record.files if file.kind == "data"]
+        landed = [file for file in record.files if file.kind in ("data", "late")]
+        self.is_split = any(file.output for file in landed) if landed else self.is_split
+        periods = [file.period for file in landed if file.kind == "data"]
         self.earliest = min([*periods, *([self.earliest] if self.earliest else [])], default="")
 
 
@@ -149,14 +154,14 @@ def staging_of(record: Record) -> str:
 def read_shard(lake: Lake, stream: str, shard: int, each: Each = in_turn) -> Shard:
     """Raises Halted (a record is gone), Corrupt, Unavailable."""
     fold = _Fold(f"{stream}/{shard}")
-    pending: tuple[Record, FileFacts] | None = None
+    pending: Record | None = None
     last = 0
 
-    def read(path: str) -> tuple[Record, FileFacts]:
+    def read(path: str) -> Record:
         raw = lake.read(path)
         if raw is None:
-            raise Halted(f"{path}: was there, and is gone; next: headgate store rebuild again")
-        return from_bytes(raw, path), facts_of(raw)
+            raise _gone(path)
+        return from_bytes(raw, path)
 
     paths = [
         entry.path
@@ -164,17 +169,17 @@ def read_shard(lake: Lake, stream: str, shard: int, each: Each = in_turn) -> Sha
         if number_of(entry) is not None
     ]
     for first in range(0, len(paths), AT_ONCE):
-        for record, facts in each(read, paths[first : first + AT_ONCE]):
+        for record in each(read, paths[first : first + AT_ONCE]):
             _check_next(stream, shard, last, record)
-            if pending is not None and record.replaces != pending[0].number:
-                fold.add(*pending)
-            pending, last = (record, facts), record.number
+            if pending is not None and record.replaces != pending.number:
+                fold.add(pending)
+            pending, last = record, record.number
     if pending is not None:
-        before = fold.checkpoint
-        fold.add(*pending)
-        record, facts = pending
+        before, record = fold.checkpoint, pending
+        fold.add(record)
         if not is_in_place(lake, record):
             standing = replace(known_to(before, record), number=record.number)
+            facts = _facts(lake, record_path(stream, shard, record.number))
             fold.checkpoint = replace(standing, journal=journal_of(record, facts))
     return Shard(
         fold.checkpoint,
@@ -184,7 +189,20 @@ def read_shard(lake: Lake, stream: str, shard: int, each: Each = in_turn) -> Sha
         fold.is_whole,
         fold.records,
         fold.earliest,
+        fold.is_split,
     )
+
+
+def _facts(lake: Lake, path: str) -> FileFacts:
+    """As the lake tells them: each has its own kind of checksum. Raises Halted, Unavailable."""
+    found = lake.facts(path)
+    if found is None:
+        raise _gone(path)
+    return found
+
+
+def _gone(path: str) -> Halted:
+    return Halted(f"{path}: was there, and is gone; next: headgate store rebuild again")
 
 
 def _check_next(stream: str, shard: int, last: int, record: Record) -> None:
@@ -220,12 +238,13 @@ def is_in_place(lake: Lake, record: Record) -> bool:
 
 
 def rightly_gone(lake: Lake, record: Record) -> set[str]:
-    """Of its files: merged, or removed on purpose."""
+    """Of its files: merged, or removed on purpose, under the name that they landed under."""
     found: set[str] = set()
-    for period in sorted({file.period for file in record.files if file.period}):
-        merge = read_merge(lake, record.stream, period, GENERATION)
+    hours = {(file.output or record.stream, file.period) for file in record.files if file.period}
+    for name, period in sorted(hours):
+        merge = read_merge(lake, name, period, GENERATION)
         found |= set() if merge is None else {one.path for one in merge.inputs}
-        for statement in statements_of(lake, record.stream, period):
+        for statement in statements_of(lake, name, period):
             found |= {file.path for file in statement.every}
     return found
 
@@ -276,6 +295,7 @@ def read_certified(
             raise Halted(f"{stream} {hour}: its certificate is gone; next: restore it")
         if template is None:
             return None, []
+        _check_folder(stream, template, filed.certificate)
         return flags_state(lake, flag_paths(template, hour, stream), filed)
 
     states = dict(zip(hours, each(look, hours), strict=True))
@@ -285,6 +305,18 @@ def read_certified(
         {place_of(one, stream): next_ for one, (next_, _) in states.items() if next_ is not None},
         tuple(one for _, gone in states.values() for one in gone),
     )
+
+
+def _check_folder(stream: str, template: FolderTemplate, certificate: Certificate) -> None:
+    """Raises Halted: flags would be raised where nothing of that hour lies."""
+    for file in certificate.files:
+        if template.match_file(file.path) is None:
+            raise Halted(
+                f"stream {stream}: {file.path} lies in another folder than {template}, which the "
+                "settings say; nothing was changed; next: write the folder as it was; a stream "
+                "whose folder was changed cannot be made anew from the lake so far: restore the "
+                "store from a backup"
+            )
 
 
 def flags_state(
@@ -391,9 +423,9 @@ def _merge_journal(
                 continue
             merge = read_merge(lake, stream, str(hour), GENERATION)
             if merge is not None and not _is_merged(lake, merge):
-                raw = to_bytes(merge)
-                facts, folder = facts_of(raw), folder_of(merge.outputs[0].staged)
+                folder = folder_of(merge.outputs[0].staged)
                 published = merge_path(stream, str(hour), GENERATION)
+                facts = _facts(lake, published)
                 move = FlagMove(join(folder, RECORD), published, facts.size_bytes, facts.checksum)
                 return RootJournal("merge", folder, (move,), merges=(stream,))
     return None
@@ -403,6 +435,22 @@ def _is_merged(lake: Lake, merge: MergeRecord) -> bool:
     return all(lake.facts(one.published) is not None for one in merge.outputs) and all(
         lake.facts(one.path) is None for one in merge.inputs
     )
+
+
+def closed_by(
+    faces: Sequence[Certified | None], first_ms: int | None, over_all_ms: int | None
+) -> tuple[int | None, int | None]:
+    """Of a stream or its outputs: hours that end by the first are closed for some of them, those
+    that end by the second for all. None: an output without a certificate, which begins with the
+    first hour, or where the flags over all streams end. Pure."""
+    known = [one.frontier_ms for one in faces if one is not None]
+    if not known:
+        return None, None
+    if len(known) == len(faces):
+        return max(known), min(known)
+    if first_ms is None:
+        return max(known), None
+    return max(known), min([*known, max(first_ms, over_all_ms or first_ms)])
 
 
 def open_periods(checkpoint: Checkpoint, frontier_ms: int | None) -> Checkpoint:

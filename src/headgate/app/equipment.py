@@ -1,7 +1,7 @@
 """Equipment: what a node needs to land the streams of its settings.
 
-Spark is started by the first round that reads something, and not before: a node without work, or
-with nothing but status to tell, needs no Java.
+Spark is started by the first round that reads something, or to judge expressions in SQL, and not
+before: a node without either, or with nothing but status to tell, needs no Java.
 """
 
 import os
@@ -16,6 +16,7 @@ from headgate.app.clusters import open_cluster
 from headgate.app.nodes import Equip, Equipment
 from headgate.app.redriving import redriven_letters
 from headgate.app.roots import first_hour_ms, roots_of, tables_of
+from headgate.app.watching import Watch
 from headgate.apply import TableSettings
 from headgate.apply.kind import TableFeed, TableKind
 from headgate.apply.work import OpenTable, TableTools
@@ -23,12 +24,14 @@ from headgate.cluster.duties import Loop
 from headgate.cluster.store_clock import StoreClock
 from headgate.commits import StepKind
 from headgate.commits.replay import read_record
-from headgate.engine import Engine, Schemas
+from headgate.engine import Engine, Schemas, SparkSettings
 from headgate.engine.footers import columns_of
+from headgate.engine.gateway.spark import give_up
 from headgate.engine.merger import Merger
 from headgate.engine.merger.spark import SparkMerger
 from headgate.engine.shelf import Shelf
 from headgate.engine.spark import Reader, SparkEngine
+from headgate.engine.watch.spark import stages_now
 from headgate.errors import Invalid
 from headgate.lake import Lake, LakeSettings
 from headgate.lake.ledger import Ledger
@@ -234,10 +237,17 @@ def landing_equipment(
                 *(TableKind(table, table_tools) for table in tables),
             ],
             [*map(LandFeed, streams), *map(RootFeed, roots), *map(TableFeed, tables)],
-            {"jobs": jobs, **more},
+            {"jobs": jobs, **_watched(settings.spark, ambient), **more},
         )
 
     return equip
+
+
+def _watched(spark: SparkSettings, ambient: Ambient) -> dict[str, Loop]:
+    """A loop, unless nobody wants it or the driver is elsewhere."""
+    if spark.remote or not spark.stall_after_ms:
+        return {}
+    return {"watch": Watch(spark.stall_after_ms, stages_now, give_up, ambient)}
 
 
 def table_opener(landing: Landing, ambient: Ambient) -> OpenTable:

@@ -44,7 +44,7 @@ def why_not_ready(
     `hour`: None asks for the first that is not ready. Raises Unavailable, Corrupt."""
     fleet, own = read_status(store, ambient), settings.flagged.get(stream)
     lands = stream if own is None else own.lands
-    (status,) = read_streams(store, settings.streams, fleet, lands).streams
+    (status,) = read_streams(store, settings.streams, fleet, lands, lake).streams
     if own is None:
         return without_settings(status)
     return read_why(store, lake, own, status, hour, fleet.at_ms, settings.flagged)

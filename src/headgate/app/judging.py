@@ -1,7 +1,8 @@
-"""Judging: what Spark makes of a few records, with the expressions that land them.
+"""Judging: what Spark makes of the expressions that land records, and of a few records by them.
 
-They are staged as a round would stage them, in an attempt of an epoch that no shard has, looked at,
-and removed: nothing is ever published. Needs Spark's library, and Java.
+Expressions are judged without a record. Records are staged as a round would stage them, in an
+attempt of an epoch that no shard has, looked at, and removed: nothing is ever published. Needs
+Spark's library, and Java.
 """
 
 import os
@@ -14,14 +15,15 @@ from headgate.ambient import Ambient
 from headgate.app.checkup import SampleRecord, opened
 from headgate.app.equipment import opened_landing
 from headgate.app.letters import letters_of
-from headgate.engine import NO_MARK_MS, Engine, InputFile, InputSpan, Job, Shape, ShardInput, Staged
+from headgate.engine import NO_MARK_MS, Engine, InputFile, InputSpan, Job, ShardInput, Staged
 from headgate.engine.failure import JobFailed
-from headgate.errors import OutcomeUnknown, Unavailable
+from headgate.errors import Invalid, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.lake.opening import place_of
 from headgate.landing import StreamSettings
 from headgate.landing.names import attempt_folder, label_of
 from headgate.landing.report import WORDS
+from headgate.landing.shaping import first_shape, has_sql
 from headgate.settings import Settings
 from headgate.sources import KafkaSettings
 from headgate.sources.kafka.document import parsed_name
@@ -37,11 +39,38 @@ def judge_by_spark(
     columns: tuple[str, ...],
     ambient: Ambient,
 ) -> list[SampleRecord]:
-    """`columns`: of files. Raises Invalid, Unavailable."""
+    """`columns`: of files. Also without samples its expressions are judged. Raises Invalid,
+    Unavailable."""
     with opened_landing(settings, ambient) as landing:
+        _check(landing.engine, stream)
         return [
             _judged(landing.engine, landing.lake, stream, one, columns, ambient) for one in samples
         ]
+
+
+def refused_by_spark(settings: Settings, ambient: Ambient) -> dict[str, str]:
+    """By stream: which expression of it, and why. Without one, Spark is not started. Raises Invalid
+    (other settings), Unavailable."""
+    every = {**settings.streams, **settings.templates}
+    asked = [stream for stream in every.values() if has_sql(stream)]
+    found = dict[str, str]()
+    if not asked:
+        return found
+    with opened_landing(settings, ambient) as landing:
+        for stream in asked:
+            try:
+                _check(landing.engine, stream)
+            except Invalid as error:
+                found[stream.name] = str(error)
+    return found
+
+
+def _check(engine: Engine, stream: StreamSettings) -> None:
+    if has_sql(stream):
+        try:
+            engine.check(first_shape(stream))
+        except JobFailed as error:
+            raise Unavailable(f"{error}; next: try again") from error
 
 
 def _judged(
@@ -57,7 +86,8 @@ def _judged(
         wanted = _input(lake, stream, sample, folder, ambient.wall_ns() // 1_000_000)
         if wanted is None:
             return replace(sample, becomes="not judged: its file is too large for a sample")
-        job = Job(_shape(stream, columns), f"{folder}/out", (wanted,))
+        shape = replace(first_shape(stream), columns=columns)
+        job = Job(shape, f"{folder}/out", (wanted,))
         try:
             staged = engine.stage(job)
         except JobFailed as error:
@@ -77,29 +107,6 @@ def _told(lake: Lake, sample: SampleRecord, staged: Staged) -> SampleRecord:
     (letters,) = [one.path for one in staged.files if one.kind == "dead"]
     reason = next(letters_of(lake, letters)).reason
     return replace(sample, event_ms=event_ms, becomes=f"dead: {reason}")
-
-
-def _shape(stream: StreamSettings, columns: tuple[str, ...]) -> Shape:
-    source = stream.source
-    is_log = isinstance(source, KafkaSettings)
-    is_bare = source.format == "csv" and not is_log and bool(getattr(source, "columns", ()))
-    return Shape(
-        stream.name,
-        "kafka" if is_log else "files",
-        "csv-bare" if is_bare else source.format,
-        columns,
-        stream.event_time,
-        stream.land_as,
-        stream.record_bytes_max,
-        stream.future_skew_ms,
-        source.place if isinstance(source, KafkaSettings) else "",
-        source.land if isinstance(source, KafkaSettings) else (),
-        stream.codec,
-        stream.target_bytes,
-        source.coding if isinstance(source, KafkaSettings) else None,
-        stream.columns,
-        tuple((one.name, one.filter) for one in stream.outputs),
-    )
 
 
 def _input(

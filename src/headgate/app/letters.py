@@ -12,13 +12,14 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from headgate.commits.replay import read_record
 from headgate.engine import containers
 from headgate.engine.codecs import GZIPPED
+from headgate.engine.rows import EXTRA_TYPES
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Lake
 from headgate.lake.opening import place_of
@@ -39,8 +40,9 @@ class Letter:
     partition: str  # source partition
     number: int  # of its file there
     line: int
-    raw: bytes
+    raw: bytes | None  # None: of a log, a record without a value
     event_ms: int | None = None  # None: none could be told
+    beside: Mapping[str, Any] = field(default_factory=dict)  # what a log kept beside it
 
     @property
     def position(self) -> str:
@@ -200,7 +202,17 @@ def _letter(path: str, row: Mapping[str, Any]) -> Letter:
         int(told.get("line") or 0),
         _raw(path, row, told),
         _event_ms(told.get("event_time")),
+        {name: row[name] for name in _beside(row)},
     )
+
+
+def _beside(row: Mapping[str, Any]) -> set[str]:
+    """Columns with what a log kept beside the record. They come as they are or not at all, so of a
+    source with such columns of its own another type tells it."""
+    types = {"key": bytes, "headers": list, "timestamp": datetime, "timestamp_type": str}
+    found = {name for name in EXTRA_TYPES if name in row}
+    is_ours = all(row[name] is None or isinstance(row[name], types[name]) for name in found)
+    return found if is_ours else set()
 
 
 def _event_ms(told: object) -> int | None:
@@ -215,7 +227,7 @@ def _event_ms(told: object) -> int | None:
     return (aware - EPOCH) // MILLISECOND
 
 
-def _raw(path: str, row: Mapping[str, Any], told: Mapping[str, Any]) -> bytes:
+def _raw(path: str, row: Mapping[str, Any], told: Mapping[str, Any]) -> bytes | None:
     if isinstance(told.get("raw"), bytes):
         return bytes(told["raw"])
     if "raw_base64" in row:
@@ -224,9 +236,12 @@ def _raw(path: str, row: Mapping[str, Any], told: Mapping[str, Any]) -> bytes:
         except binascii.Error as error:
             raise Corrupt(f"{path}: a record is not base64; next: headgate audit") from error
     # A late record is an object of its own, whatever it calls its fields.
-    keys = [name for name in row if name != "_headgate"]
-    for name in ("raw", "value"):
-        if keys == [name] and isinstance(row[name], str):
-            return str(row[name]).encode("utf-8", "surrogatepass")
+    keys = [name for name in row if name not in {"_headgate", *_beside(row)}]
+    if keys in (["raw"], ["value"]):
+        found = row[keys[0]]
+        if isinstance(found, str):
+            return found.encode("utf-8", "surrogatepass")
+        if isinstance(found, bytes) or (found is None and told.get("reason")):
+            return found
     rest = {name: value for name, value in row.items() if name != "_headgate"}
     return json.dumps(rest, default=str, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -18,7 +18,14 @@ from typing import Literal
 
 from headgate.ambient import Ambient, Deadline, SystemAmbient
 from headgate.app.acts import Acts, Person
-from headgate.app.checkup import Checkup, check_files, check_topics, clock_finding, judged
+from headgate.app.checkup import (
+    Checkup,
+    SampleRecord,
+    check_files,
+    check_topics,
+    clock_finding,
+    judged,
+)
 from headgate.app.clusters import open_cluster
 from headgate.app.declared import Files, Stream, Table, Tree, declared
 from headgate.app.flags import REPAIR_REASON, FlagActs
@@ -49,6 +56,7 @@ from headgate.lake.ledger import Ledger
 from headgate.lake.memory import MemoryLake
 from headgate.lake.opening import is_there, open_lake
 from headgate.landing import StreamSettings
+from headgate.landing.shaping import has_sql
 from headgate.node import Ending, Hands
 from headgate.periods import Period
 from headgate.settings import Settings
@@ -311,8 +319,9 @@ class App:
             return preview(own, store, lake, self.settings, self._sources(lake), self._ambient)
 
     def check_source(self, stream: str, *, is_spark_asked: bool = False) -> Checkup:
-        """Whether its source can be read, and what comes from it. `is_spark_asked`: also what
-        becomes of the samples. Raises Invalid, Unavailable (the store), Corrupt."""
+        """Whether its source can be read, and what comes from it. Of a stream with expressions in
+        SQL, Spark is asked whether it takes them; `is_spark_asked`: also what becomes of the
+        samples. Raises Invalid, Unavailable (the store), Corrupt."""
         own = self._stream(stream)
         source = own.source
         now_ms = self._ambient.wall_ns() // 1_000_000
@@ -331,16 +340,15 @@ class App:
                 )
             clock = clock_finding(read_status(store, self._ambient).clock_off_ms)
         found = replace(found, findings=(*found.findings, clock))
-        if not is_spark_asked or not found.samples:
+        is_judged, is_sampled = has_sql(own), is_spark_asked and bool(found.samples)
+        if not is_judged and not is_sampled:
             return found
         from headgate.app.judging import judge_by_spark
 
-        return judged(
-            found,
-            lambda samples: judge_by_spark(
-                self.settings, own, samples, found.columns, self._ambient
-            ),
-        )
+        def judge(samples: Sequence[SampleRecord]) -> Sequence[SampleRecord]:
+            return judge_by_spark(self.settings, own, samples, found.columns, self._ambient)
+
+        return judged(found, judge, has_sql=is_judged, is_sampled=is_sampled)
 
     def _sources(self, lake: Lake) -> OpenSource:
         # Only who looks at a source needs what reads it.

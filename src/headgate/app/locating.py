@@ -9,12 +9,14 @@ more record to read each time the number of commits doubles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from shlex import quote
 from typing import Literal
 
 from headgate.ambient import Ambient
+from headgate.app.letters import Origins
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.merges import MergeRecord, merge_of, merge_path, merges_folder, read_merge
 from headgate.commits.record import Record, RecordFile, RecordRange
@@ -40,6 +42,8 @@ from headgate.store import DocumentStore
 from headgate.store.changes import read
 
 PACKED = ".parquet"
+SOURCES_MAX = 20  # of a commit, files of the source that are looked up by their number
+COMMITS_NAMED = 20  # of a merged file, for which that is done
 
 State = Literal["landed", "late", "dead", "gap", "not read yet", "before the start", "no record"]
 
@@ -67,6 +71,7 @@ class Located:
     commit: str = ""  # STREAM/SHARD/NUMBER
     made_ms: int | None = None
     files: tuple[Holding, ...] = ()
+    source: str = ""  # the file of the source that it is in; "": its name is not known any more
 
     @property
     def hours(self) -> tuple[str, ...]:
@@ -80,6 +85,7 @@ class Origin:
     commit: str
     made_ms: int
     ranges: Mapping[str, RecordRange]  # of the whole commit, by source partition
+    sources: tuple[str, ...] = ()  # files that it read, the first of those whose name is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +133,10 @@ class Locating:
         position = f"{number}" if line is None else f"{number}:{line}"
         if found is None:
             waits = f"the next one to read is {checkpoint.positions[partition] or 'the first'}"
-            return Located(stream, partition, position, "not read yet", waits)
-        return self._in_commit(stream, shard, partition, number, line, position, found)
+            told = Located(stream, partition, position, "not read yet", waits)
+        else:
+            told = self._in_commit(stream, shard, partition, number, line, position, found)
+        return replace(told, source=self._sources(stream).of(partition, number).path)
 
     def _in_commit(
         self,
@@ -256,6 +264,11 @@ class Locating:
         kept = {n: read(self._store, checkpoint_key(stream, n), Checkpoint) for n in range(shards)}
         return {shard: one.value for shard, one in kept.items() if one is not None}
 
+    def _sources(self, stream: str) -> Origins:
+        own = self._streams.get(stream)
+        files = own.source if own is not None and isinstance(own.source, FilesSettings) else None
+        return Origins(self._store, self._lake, stream, files)
+
     def _start(self, stream: str, partition: str) -> int | None:
         found = read(self._store, document_key(stream), KafkaDocument)
         return None if found is None else found.value.starts.get(partition)
@@ -291,9 +304,15 @@ class Locating:
                 published = f"{DEAD}/{path.removeprefix(f'{room}/')}"
         for file in record.files:
             if file.published == published:
-                origin = Origin(f"{stream}/{shard}/{number}", record.made_ms, record.ranges)
+                origin = self._origin(record)
                 return FileOrigin(path, stream, file.kind, file.period, file.rows, (origin,), "")
         return None
+
+    def _origin(self, record: Record, names_max: int = SOURCES_MAX) -> Origin:
+        commit = f"{record.stream}/{record.shard}/{record.number}"
+        sources = self._sources(record.stream)
+        names = (sources.of(*one).path for one in islice(numbers_read(record), names_max))
+        return Origin(commit, record.made_ms, record.ranges, tuple(filter(None, names)))
 
     def _of_merge(self, stream: str, generation: int, path: str) -> FileOrigin | None:
         own = self._streams.get(stream)
@@ -311,11 +330,23 @@ class Locating:
             said = commit_of(one.path.rpartition("/")[2])
             record = None if said is None else read_record(self._lake, stream, *said)
             if said is not None and record is not None:
-                name = f"{stream}/{said[0]}/{said[1]}"
-                commits[said] = Origin(name, record.made_ms, record.ranges)
+                names_max = SOURCES_MAX if len(commits) < COMMITS_NAMED else 0
+                commits[said] = self._origin(record, names_max)
         origins = tuple(commits[one] for one in sorted(commits))
         where = merge_path(lands, period, generation)
         return FileOrigin(path, stream, "data", period, outputs[0].rows, origins, where)
+
+
+def numbers_read(record: Record) -> Iterator[tuple[str, int]]:
+    """Of files, by lane and number; of a log none."""
+    for lane, span in sorted(record.ranges.items()):
+        if "/" in lane:
+            continue
+        own = [gap for gap in record.gaps if gap.partition == lane]
+        gone = [range(int(gap.first or 0), int(gap.next)) for gap in own]
+        for number in range(int(span.first or 0), int(span.next or 0)):
+            if not any(number in one for one in gone):
+                yield lane, number
 
 
 _NO_RECORD = (

@@ -30,6 +30,7 @@ from headgate.app.acts import Person
 from headgate.app.derived import (
     Certified,
     Shard,
+    closed_by,
     open_periods,
     read_shard,
     root_document,
@@ -162,9 +163,9 @@ class Rebuild:
         if self._store.get(MARK_KEY) is not None:  # only the last word was missing
             change(self._store, KEY, RebuildDocument, lambda one: replace(one, state="done"))
             return Rebuilt(len(self._settings.streams), 0, 0, 0, 0, (), self._audit())
-        for name, stream in sorted(self._settings.streams.items()):
-            self._finish_removals(name, stream)
-        derived = self._derive()
+        derived = self._derive()  # before anything is changed: it may refuse
+        for name, face in sorted(self._settings.flagged.items()):
+            self._finish_removals(name, face)
         self._raise_flags(derived.flags)
         self._sweep(derived.folders)
         for done, (key, body) in enumerate(derived.documents.items()):
@@ -208,10 +209,9 @@ class Rebuild:
 
     def _check_lake(self) -> str:
         for stream in self._settings.landed.values():
-            if stream.outputs or stream.life > 1:
-                what = "has outputs" if stream.outputs else "began anew"
+            if stream.life > 1:
                 raise Halted(
-                    f"stream {stream.word}: {what}, and such a stream cannot be made anew from the "
+                    f"stream {stream.word}: began anew, and such a stream cannot be made from the "
                     "lake so far; nothing was changed; next: restore the store from a backup"
                 )
         id_ = mark_id(self._lake)
@@ -266,12 +266,12 @@ class Rebuild:
 
     # Finishing what was cut in half in the lake
 
-    def _finish_removals(self, name: str, stream: StreamSettings) -> None:
+    def _finish_removals(self, name: str, face: StreamSettings) -> None:
         """What statements name goes, and marks are put beside the flags."""
         for period in removed_hours(self._lake, name):
             known: set[str] = set()
             for statement in statements_of(self._lake, name, period):
-                flags = flag_paths(stream.folder, Period.parse(period), name)
+                flags = flag_paths(face.folder, Period.parse(period), name)
                 marks = [mark_path(flag, statement.how) for flag in flags]
                 is_first = statement.how not in known
                 known.add(statement.how)
@@ -324,25 +324,28 @@ class Rebuild:
         certified: dict[str, Certified] = {}
         roots: dict[str, JsonObject] = {}
         by_root: dict[str, dict[str, StreamSettings]] = {}
-        for name, stream in sorted(self._settings.streams.items()):
-            by_root.setdefault(root_name(stream.folder), {})[name] = stream
+        for name, face in sorted(self._settings.flagged.items()):
+            by_root.setdefault(root_name(face.folder), {})[name] = face
         retired = {
             line.subject: Wish(line.words, line.who, line.at_ms)
             for line in noted
             if line.what == "stream.retired"
         }
-        for root, streams in sorted(by_root.items()):
+        hours_ms: dict[str, int | None] = {}
+        for root, faces in sorted(by_root.items()):
             self._on_progress(0, None, "reading certificates")
-            templates = {name: one.folder for name, one in streams.items()}
+            templates = {name: one.folder for name, one in faces.items()}
             document, own, flags = root_document(self._lake, root, templates, retired, self._each)
             certified |= own
+            hours_ms[root] = document.hours_ms
             found.flags += flags
             if document.journal is not None:
                 found.folders.add(document.journal.folder)
             if document.streams or document.journal is not None:
                 roots[root_key(root)] = body_of(document)
         for name, stream in sorted(self._settings.streams.items()):
-            self._derive_stream(found, name, stream, certified.get(name), noted, retired)
+            over_all_ms = hours_ms[root_name(stream.folder)]
+            self._derive_stream(found, name, stream, certified, over_all_ms, noted, retired)
         found.documents |= roots
         self._derive_tables(found, certified, noted)
         return found
@@ -352,7 +355,8 @@ class Rebuild:
         found: _Derived,
         name: str,
         stream: StreamSettings,
-        certified: Certified | None,
+        certified: Mapping[str, Certified],
+        over_all_ms: int | None,
         noted: Sequence[Line],
         retired: Mapping[str, Wish],
     ) -> None:
@@ -361,30 +365,29 @@ class Rebuild:
             return
         self._check_fixed(name, stream, shards)
         self._derive_sources(found, name, stream, shards)
-        frontier_ms = None if certified is None else certified.frontier_ms
+        first_ms = _first_ms(stream, shards, certified)
+        going_on = [one.name for one in stream.flagged if one.name not in retired]
+        faces = [certified.get(one) for one in going_on or (one.name for one in stream.flagged)]
+        closing_ms, closed_ms = closed_by(faces, first_ms, over_all_ms)
         for number, shard in enumerate(shards):
             found.shards += 1
             found.records += shard.records
-            checkpoint = open_periods(shard.checkpoint, frontier_ms)
+            checkpoint = open_periods(shard.checkpoint, closed_ms)
             if checkpoint.journal is not None:
                 found.standing.append(f"{name}/{number}")
                 found.folders.add(checkpoint.journal.folder)
             if shard.records:
                 found.documents[checkpoint_key(name, number)] = body_of(checkpoint)
-        firsts = [one.first_hour_ms for one in shards if one.first_hour_ms is not None]
-        first_ms = firsts[0] if firsts else None if certified is None else certified.first_ms
-        earliest = [one.earliest for one in shards if one.earliest]
-        if first_ms is None and earliest:
-            first_ms = Period.parse(min(earliest)).start_ms
         end = retired.get(name)
         document = StreamDocument(
             stream.shards,
             first_ms,
-            frontier_ms,
+            closing_ms,
             _paused(name, noted),
             floor_ms=first_ms,
-            closed_ms=frontier_ms,
+            closed_ms=closed_ms,
             retired=None if end is None else Pause(end.reason, end.who, end.at_ms),
+            has_outputs=bool(stream.outputs),
         )
         found.documents[stream_key(name)] = body_of(document)
 
@@ -410,6 +413,13 @@ class Rebuild:
             raise Invalid(
                 f"stream {name} had {said} shards, and the settings say {stream.shards}; the "
                 f"number of shards is fixed; next: write shards: {said}, as before"
+            )
+        split = {one.is_split for one in shards if one.is_split is not None}
+        if split - {bool(stream.outputs)}:
+            began, say = ("without", "some") if stream.outputs else ("with", "none")
+            raise Invalid(
+                f"stream {name} landed {began} outputs, and the settings have {say}; next: write "
+                "them as before"
             )
         if not all(one.is_whole for one in shards):
             raise Halted(
@@ -492,6 +502,18 @@ class Rebuild:
             open_site=self._open_site,
             on_progress=self._on_progress,
         )
+
+
+def _first_ms(
+    stream: StreamSettings, shards: Sequence[Shard], certified: Mapping[str, Certified]
+) -> int | None:
+    """As a record says it; of older ones, as far as certificates and files tell."""
+    told = [one.first_hour_ms for one in shards if one.first_hour_ms is not None]
+    if told:
+        return told[0]
+    firsts = [certified[one.name].first_ms for one in stream.flagged if one.name in certified]
+    earliest = [Period.parse(one.earliest).start_ms for one in shards if one.earliest]
+    return min(firsts or earliest, default=None)
 
 
 def _paused(stream: str, noted: Sequence[Line]) -> Pause | None:

@@ -84,6 +84,7 @@ class ResetActs:
         old = _seated(before, settings)
         self._check_new_root(stream, old)
         self._check_old_root(before, settings)
+        self._check_removals(old)
         self._check_tables(stream, settings)
         checkpoints = [self._checkpoint(before, shard) for shard in range(document.value.shards)]
         self._check_free(before, checkpoints)
@@ -183,6 +184,19 @@ class ResetActs:
                 "that; nothing was changed; next: headgate run --until idle with the settings as "
                 "they were, then the same command again"
             )
+
+    def _check_removals(self, old: Iterable[str]) -> None:
+        """Raises Halted: files are to go, and nobody would know where they lie."""
+        for name in old:
+            for kept in roots_with(self._store, name):
+                for one in kept.value.removals:
+                    if one.stream == name:
+                        raise Halted(
+                            f"{one.wish.who} asked that hours of {name} are {one.how}, and that is "
+                            "not done; nobody would do it afterwards; nothing was changed; next: "
+                            "headgate run --until idle with the settings as they were, then the "
+                            "same command again"
+                        )
 
     def _close_old_root(self, before: str, settings: Settings) -> None:
         """Nobody needs a node for its flags any more, if no other stream has them there."""

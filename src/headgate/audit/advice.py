@@ -27,7 +27,7 @@ def repair_flags(period: Period) -> str:
     return f"headgate flags repair --from {period} --to {period} --reason 'it was deleted'"
 
 
-def without_a_backup(stream: str, hour: Period, hold: str, named: str = "") -> str:
+def without_a_backup(stream: str, hour: Period, path: str, hold: str, named: str = "") -> str:
     """Two lines, of a damaged file in a flagged hour: nobody takes that for complete, and where
     its rows came from. `hold`: a path in the lake; `named`: options that name the settings."""
     of_it = f"{shlex.quote(stream)} {hour}"
@@ -35,7 +35,8 @@ def without_a_backup(stream: str, hour: Period, hold: str, named: str = "") -> s
     return (
         f"without a backup, keep its readers off: put a file {hold} into the lake, so that it is "
         f"not flagged again, then {withdraw}\n"
-        f"what it was read from, to look for it in the source: headgate certificate {of_it}{named}"
+        "what it was read from, to look for it in the source: headgate locate "
+        f"{shlex.quote(path)}{named}"
     )
 
 

@@ -330,7 +330,7 @@ class _Verifying:
     ) -> None:
         """Also what somebody without a backup can do."""
         hold = hold_path(self.templates[stream], hour, stream)
-        more = without_a_backup(stream, hour, hold, self.named)
+        more = without_a_backup(stream, hour, file.path, hold, self.named)
         self._tell(stream, hour, file.path, words, meaning, more=more)
 
     def _tell(

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from headgate.ambient import SystemAmbient
 from headgate.cli import console
 from headgate.cli.places import ConfigPath, named_settings
 from headgate.errors import Invalid
@@ -34,13 +35,22 @@ def group() -> None:
 
 
 @app.command("check")
-def check(config: ConfigPath = None, as_json: Json = False) -> None:
+def check(
+    config: ConfigPath = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also ask Spark whether it takes expressions in SQL.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Say everything that is wrong with the settings, and what may not be meant so.
 
-    Exit code 0: fine, maybe with remarks; 2: invalid.
+    With --spark the filters of outputs and event times in SQL are judged by Spark, without a
+    record; that takes some seconds, and Java. Exit code 0: fine, maybe with remarks; 2: invalid.
     """
     path = named_settings(config)
     found = _here(_judged(path))
+    if spark:
+        found = _by_spark(found)
     said = (
         [] if found.settings is None else [*remarks(found.settings), *surroundings(found.settings)]
     )
@@ -102,6 +112,20 @@ def _here(found: Judged) -> Judged:
         return found
     origins = {one.place: one.origin for one in found.values}
     problems = tuple(_placed(one, origins) for one in obstacles(found.settings))
+    return Judged(problems) if problems else found
+
+
+def _by_spark(found: Judged) -> Judged:
+    """The same, with the expressions that Spark refuses as problems. Raises Unavailable."""
+    if found.settings is None:
+        return found
+    from headgate.app.judging import refused_by_spark  # only who asks for it needs Spark
+
+    refused = refused_by_spark(found.settings, SystemAmbient())
+    problems = tuple(
+        Problem(("streams", name), words.removeprefix(f"stream {name}: "))
+        for name, words in refused.items()
+    )
     return Judged(problems) if problems else found
 
 

@@ -30,12 +30,14 @@ from headgate.cli.store import Json
 from headgate.cli.tables import Rows, show
 from headgate.errors import Corrupt, Halted, Invalid
 from headgate.lake import Entry
+from headgate.periods import EPOCH, MILLISECOND
 from headgate.settings.problems import nearest
 from headgate.sources import FilesSettings, KafkaSettings
 from headgate.status import shown_ms
-from headgate.store import JsonObject
+from headgate.store import JsonObject, JsonValue
 
 RAW_SHOWN_MAX = 500  # bytes of a record, for people
+KEY_SHOWN_MAX = 60  # bytes
 LS_MAX = 200  # files that are looked into
 SHOW_MAX = 20  # records
 SOURCES_MAX = 20  # source files that are named for one file of letters
@@ -309,7 +311,8 @@ def _tell_of_lost(asked: Asking, stream: str, letters: Sequence[Letter]) -> None
 def search_for(letters: Sequence[Letter], place: str) -> str:
     """A command that looks for one of them by how it begins; "": none can be typed."""
     for letter in letters:
-        head = letter.raw[:GREP_BYTES_MAX].decode("utf-8", "replace").partition("\ufffd")[0].strip()
+        begins = (letter.raw or b"")[:GREP_BYTES_MAX].decode("utf-8", "replace")
+        head = begins.partition("\ufffd")[0].strip()
         if head and head.isprintable():
             return shlex.join(["grep", "-rnF", "--", head, place])
     return ""
@@ -354,10 +357,7 @@ def _as_json(one: LetterFile) -> JsonObject:
 
 def _letter_as_json(path: str, letter: Letter, origin: Origin, ahead: int | None) -> JsonObject:
     """The record as text, or in base64 if it is no UTF-8."""
-    try:
-        text: str | None = letter.raw.decode("utf-8")
-    except UnicodeDecodeError:
-        text = None
+    text, as_base64 = _told(letter.raw)
     return {
         "path": path,
         "reason": letter.reason,
@@ -368,17 +368,52 @@ def _letter_as_json(path: str, letter: Letter, origin: Origin, ahead: int | None
         "arrival_ms": origin.arrival_ms,
         "ahead_ms": ahead,
         "raw": text,
-        "raw_base64": None if text is not None else base64.b64encode(letter.raw).decode("ascii"),
+        "raw_base64": as_base64,
+        "beside": _beside_as_json(letter),
     }
 
 
+def _told(raw: bytes | None) -> tuple[str | None, str | None]:
+    """As text, or in base64 if it is no UTF-8; neither: there is nothing."""
+    if raw is None:
+        return None, None
+    try:
+        return raw.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return None, base64.b64encode(raw).decode("ascii")
+
+
+def _beside_as_json(letter: Letter) -> JsonObject | None:
+    """What Kafka kept beside a record; None: the stream does not land it."""
+    if not letter.beside:
+        return None
+    found: dict[str, JsonValue] = {}
+    for name, value in letter.beside.items():
+        if name == "key":
+            found["key"], found["key_base64"] = _told(value)
+        elif name == "headers":
+            pairs = [(one["key"], *_told(one["value"])) for one in value or ()]
+            found["headers"] = [
+                {"key": key, "value": text, "value_base64": as_base64}
+                for key, text, as_base64 in pairs
+            ]
+        elif name == "timestamp":
+            found["timestamp_ms"] = None if value is None else (value - EPOCH) // MILLISECOND
+        else:
+            found[name] = value
+    return found
+
+
 def _print_letter(letter: Letter, origin: Origin, ahead: int | None) -> None:
-    shown = letter.raw[:RAW_SHOWN_MAX].decode("utf-8", "backslashreplace")
-    left = len(letter.raw) - RAW_SHOWN_MAX
+    raw = b"(no value)" if letter.raw is None else letter.raw
+    shown = raw[:RAW_SHOWN_MAX].decode("utf-8", "backslashreplace")
+    left = len(raw) - RAW_SHOWN_MAX
     more = f"… and {left:,} bytes more" if left > 0 else ""
     least = "" if origin.arrival_ms is not None else "more than "
     by = "" if ahead is None else f" by {least}{shown_ms(ahead)}"
     where = f"  {origin.path}:{letter.line}" if origin.path else ""
+    if letter.beside.get("key") is not None:
+        where += f"  key {letter.beside['key'][:KEY_SHOWN_MAX].decode('utf-8', 'backslashreplace')}"
     line = Text.assemble(
         (f"{console.printable(letter.reason)}{by}  ", "yellow"),
         (console.printable(f"{letter.position}{where}"), "dim"),

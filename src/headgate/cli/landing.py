@@ -32,9 +32,10 @@ from headgate.cluster.duties import NodeSettings
 from headgate.engine.java import require_java
 from headgate.errors import Unavailable
 from headgate.node import Ending
+from headgate.periods import Period
 from headgate.settings import Settings
 from headgate.status import shown_ms
-from headgate.status.still import OPEN
+from headgate.status.still import GAP, OPEN
 from headgate.store import JsonObject
 from headgate.store.registry import open_store
 
@@ -111,7 +112,7 @@ class LandingRun:
         else:
             show([_table(result)])
         tell_the_end(self._own.name, self._here, result.ending)
-        self._tell_what_stands_still()
+        self._tell_what_stands_still(result)
         if until is Until.IDLE and not result.is_idle:
             self._tell_what_waits(is_asked=signals.is_asked)
             return 1
@@ -126,8 +127,9 @@ class LandingRun:
             total=len(found),
         )
 
-    def _tell_what_stands_still(self) -> None:
-        """With the next command for each. What goes on by itself is not told here."""
+    def _tell_what_stands_still(self, result: "RunResult") -> None:
+        """With the next command for each. What goes on by itself is not told here; a gap is, after
+        the run that found it."""
         here, talk = self._here, console.talk()
         try:
             with closing(open_store(here.url, here.namespace)) as store:
@@ -135,10 +137,19 @@ class LandingRun:
         except Unavailable:
             return  # the end has said so
         own = [one for one in found.streams.streams if one.name in self._settings.streams]
-        for one in (standing for stream in own for standing in stream.standing):
-            if one.is_for_a_person or one.kind in ("paused", "unfinished files", OPEN):
-                for line in standing_lines(one, here):
-                    talk.print(line)
+        for stream in own:
+            done = result.streams.get(stream.name)
+            told = {"paused", "unfinished files", OPEN}
+            if done is not None and done.gaps > 0:
+                told.add(GAP)
+            if done is not None and done.late > 0:
+                is_set = self._settings.streams[stream.name].first_hour_ms is not None
+                words = late_words(stream.name, done.late, stream.first_hour_ms, is_set=is_set)
+                talk.print(console.printable(words))
+            for one in stream.standing:
+                if one.is_for_a_person or one.kind in told:
+                    for line in standing_lines(one, here):
+                        talk.print(line)
 
     def _tell_what_waits(self, *, is_asked: bool) -> None:
         waited = [one.name for one in self._progress if one.is_waited_for]
@@ -150,6 +161,16 @@ class LandingRun:
         again = command("run", self._here, options=["--until", "idle"])
         words = f"not idle: {why}, and {names}{more} still had something to land"
         console.talk().print(console.printable(f"{words}; next: {again}"), style="yellow")
+
+
+def late_words(stream: str, late: int, first_hour_ms: int | None, *, is_set: bool) -> str:
+    """Nobody sees in a number why: of a first landing mostly because the stream begins later."""
+    words = f"late: {many(late, 'record')} of {stream}: of hours that were closed"
+    if first_hour_ms is None:
+        return words
+    words = f"{words}, or before its first hour, {Period.hour_of(first_hour_ms)}"
+    hint = "the first commit decided that; for older records, first_hour in the settings sets it"
+    return words if is_set else f"{words} ({hint}, before the first run)"
 
 
 def _lands(settings: Settings, *, is_eager: bool) -> str:

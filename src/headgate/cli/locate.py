@@ -1,5 +1,6 @@
 """Locate: where a record of the source is in the lake, and where a file of the lake is from."""
 
+import os
 from dataclasses import asdict
 from typing import Annotated
 
@@ -14,9 +15,10 @@ from headgate.cli.moments import many, shown_moment
 from headgate.cli.places import ConfigPath, Here, command
 from headgate.cli.store import Json
 from headgate.cli.tables import Rows, show
+from headgate.sources import FilesSettings
 
 IN_THE_LAKE = ("landed", "late", "dead")
-COMMITS_SHOWN = 20
+COMMITS_SHOWN = SOURCES_SHOWN = 20
 
 
 def locate(
@@ -42,14 +44,26 @@ def locate(
     with asking(config) as asked:
         app = App(settings=asked.settings)
         if not position:
-            _show_origin(app.origin(subject), as_json=as_json)
+            path = from_here(subject, asked.settings.lake.root)
+            _show_origin(app.origin(path), as_json=as_json)
             return
-        found = app.locate(asked.stream(subject), position)
+        name = asked.stream(subject)
+        own = asked.settings.streams.get(name)
+        if own is not None and isinstance(own.source, FilesSettings):
+            position = from_here(position, own.source.path)
+        found = app.locate(name, position)
         if as_json:
             typer.echo(console.json_line({**asdict(found), "hours": list(found.hours)}))
         else:
             _show(found, asked.here)
     raise typer.Exit(0 if found.state in IN_THE_LAKE else 1)
+
+
+def from_here(path: str, folder: str) -> str:
+    """As a shell completes it: from where one stands, if that leads into the folder."""
+    absolute = os.path.abspath(path)
+    is_inside = folder.startswith("/") and absolute.startswith(f"{folder.rstrip('/')}/")
+    return absolute if is_inside else path
 
 
 def _show(found: Located, here: Here) -> None:
@@ -59,6 +73,8 @@ def _show(found: Located, here: Here) -> None:
     out.print(Text.assemble(console.printable(what), (found.state, style)))
     if found.words:
         out.print(console.printable(f"  {found.words}"))
+    if found.source:
+        out.print(console.printable(f"  source   {found.source}"))
     if found.commit:
         made = shown_moment(found.made_ms)
         out.print(console.printable(f"  commit   {found.commit}, made {made}"))
@@ -106,6 +122,11 @@ def _show_origin(found: FileOrigin, *, as_json: bool) -> None:
         for partition, span in sorted(one.ranges.items())
     )
     show([Rows(("  commit", "made", "source partition", "read from", "to"), rows)])
+    sources = list(dict.fromkeys(name for one in found.commits for name in one.sources))
+    for name in sources[:SOURCES_SHOWN]:
+        out.print(console.printable(f"  source   {name}"))
+    if len(sources) > SOURCES_SHOWN:
+        out.print(Text("  and more files of the source; --json has them", "dim"))
     left = len(found.commits) - COMMITS_SHOWN
     if left > 0:
         out.print(Text(f"  and {many(left, 'more commit')}; all of them with --json", "dim"))

@@ -28,7 +28,9 @@ def doctor_source(
     """Ask whether the source of a stream can be read, and show a record of it. Changes nothing.
 
     Of Kafka: topics, rights, ends, retention, open transactions. Of files: the folder, what waits,
-    what cannot be read. With --spark the samples are staged as a round would, and removed again.
+    what cannot be read. Of a stream with expressions in SQL (`outputs`, `event_time: {sql: …}`):
+    whether Spark takes them. With --spark the samples are staged as a round would, and removed
+    again.
 
     Exit code 0: it can be read, maybe with warnings; 1: something is wrong.
     """

@@ -134,18 +134,18 @@ def look(documents: DocumentStore, here: Here, ambient: Ambient, only: str | Non
         only = here.settings.called(only)
         own = here.settings.flagged.get(only)
         only = only if own is None else own.lands  # of an output, what it shares
-    streams = read_streams(documents, known, fleet, only)
+    settings = here.settings
+    # A lake that is not there yet is not made by a look at it.
+    has_lake = settings is not None and is_there(settings.lake)
+    lake = open_lake(settings.lake, ambient) if settings is not None and has_lake else None
+    streams = read_streams(documents, known, fleet, only, lake)
     if only is not None and not streams.streams:
         every = read_streams(documents, known, fleet)
         near = nearest(only, [one.name for one in every.streams])
         hint = f"the nearest is {near!r}" if near else "there is none at all"
         raise Invalid(f"no stream {only!r} here: {hint}; next: {command('status', here)}")
-    settings = here.settings
     if settings is None:
         return Found(rested(fleet, streams, lambda: False), streams, only)
-    # A lake that is not there yet is not made by a look at it.
-    has_lake = is_there(settings.lake)
-    lake = open_lake(settings.lake, ambient) if has_lake else None
     tables = () if only is not None else read_tables(documents, settings.tables)
     hours = tuple(_hours(documents, settings, streams, fleet.at_ms, lake))
 
@@ -235,7 +235,7 @@ def blocks(found: Found, here: Here, *, is_all: bool) -> list[Block]:
     fleet, streams = found.fleet, found.streams
     shown: list[Block] = [_verdict(found, here)]
     if found.only is not None:
-        if not fleet.is_anybody_able:
+        if not fleet.is_anybody_able and not fleet.is_at_rest:
             shown.append(Text.assemble("  next     ", (command("run", here), "cyan")))
         shown += _damaged(found, here)
         shown += stream_blocks(streams.streams, here, fleet.at_ms, is_all=is_all)
@@ -318,7 +318,7 @@ def _verdict(found: Found, here: Here) -> Text:
     if found.streams.streams and code == 1 and found.is_nobody_here:
         words = "no node is running, and something waits"
     elif found.fleet.is_at_rest and code == 0:
-        words = "no node is running, and nothing waits"
+        words = found.streams.words_at_rest
     elif code == 0 and not found.fleet.members:
         words = "nobody is here, and nothing is to be done"
     where = here.url if here.namespace == "default" else f"{here.url}, {here.namespace}"
@@ -327,7 +327,7 @@ def _verdict(found: Found, here: Here) -> Text:
 
 def _next(found: ClusterStatus, here: Here) -> Iterator[str]:
     """Commands that help with the warnings. What was set aside has its own."""
-    if found.tasks and not found.is_anybody_able:
+    if found.tasks and not found.is_anybody_able and not found.is_at_rest:
         yield command("run", here)
     stranded = [task for task in found.tasks if task.is_stranded and task.is_known]
     for labels in sorted({task.labels for task in stranded}):
@@ -347,7 +347,7 @@ def _leader(found: ClusterStatus) -> str:
     if leader is None:
         return "nobody"
     who = console.printable(leader.node or f"session {leader.session[:SESSION_LETTERS]}")
-    gone = "" if leader.is_live else ", gone"
+    gone = ", silent" if leader.is_silent else "" if leader.is_live else ", gone"
     return f"{who}, epoch {leader.epoch}, for {shown_ms(leader.age_ms)}{gone}"
 
 

@@ -75,6 +75,9 @@ def _show(found: Why, here: Here) -> None:
         out.print(f"  hours are flagged in order, and {found.first_open} comes first: {again}")
     if found.state == "waiting":
         out.print(f"  {_what_moves(found)}")
+    if found.earliest_ms is not None:
+        from_ = shown_moment(found.earliest_ms)
+        out.print(f"  its flag can come from {from_} on, its end and allowed_lateness, by a commit")
     if found.advice is not None:
         out.print(f"  next     {next_command(found.advice, here)}")
 

@@ -18,7 +18,7 @@ from typing import Literal
 from headgate.errors import Conflict, Corrupt, Fenced, Halted, OutcomeUnknown
 from headgate.store import DocumentStore
 from headgate.store.changes import Kept, create_if_absent, read
-from headgate.store.codec import BODY_BYTES_MAX, Whole, body_of
+from headgate.store.codec import BODY_BYTES_MAX, Truth, Whole, body_of
 from headgate.store.names import key
 
 CHECKPOINTS = "checkpoints"
@@ -36,6 +36,14 @@ class Gapped:
     next: Whole
     since: str
     until: str
+
+
+@dataclass(frozen=True, slots=True)
+class LastGap:
+    """The last commit that had gaps: its record says which. For people."""
+
+    number: Whole
+    at_ms: Whole  # wall time of its fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,10 @@ class Checkpoint:
     # source partition that it named and that belongs to this shard is in here
     reached: Mapping[str, str] = field(default_factory=dict)  # how each watermark was
     gapped: tuple[Gapped, ...] = ()  # commits with gaps that concern periods that are open
+    last_gap: LastGap | None = None  # None: no commit had any
     ended: Wish | None = None  # a person let the stream begin anew: nobody takes this over
+    is_clearing: Truth = False  # what is left of the journal's commit is being removed: from now on
+    # it can only be staged again, also if what was lost comes back
     format: Literal[1] = 1
 
     @property
@@ -157,7 +168,7 @@ def intended(name: str, found: Checkpoint, base: Base, journal: Journal) -> Chec
     )
     if not is_same:
         raise Conflict(f"{name}: the round was staged from another state; it is planned again")
-    wanted = replace(found, number=journal.number, journal=journal, restage=None)
+    wanted = replace(found, number=journal.number, journal=journal, restage=None, is_clearing=False)
     check_fits(name, wanted)
     check_fits(name, concluded(name, wanted, journal, found.committed_ms))
     return wanted
@@ -167,6 +178,8 @@ def concluded(name: str, found: Checkpoint, journal: Journal, at_ms: int) -> Che
     """The fact: everything that the journal says, and only that. Raises Corrupt."""
     if found.journal != journal:
         raise Corrupt(f"{name}: another journal stands than commit {journal.number}")
+    if found.is_clearing:
+        raise Corrupt(f"{name}: files of commit {journal.number} are being removed")
     for partition, mark in journal.watermarks.items():
         before = found.watermarks.get(partition)
         if before is not None and mark < before:
@@ -186,8 +199,17 @@ def concluded(name: str, found: Checkpoint, journal: Journal, at_ms: int) -> Che
         reached={**found.reached, **journal.reached},
         counts=added(found.counts, journal.counts),
         gapped=with_gaps(found.gapped, journal.gapped, journal.open_from),
+        last_gap=LastGap(journal.number, at_ms) if journal.gapped else found.last_gap,
         committed_ms=max(found.committed_ms, at_ms),
     )
+
+
+def clearing(name: str, found: Checkpoint, journal: Journal) -> Checkpoint:
+    """Before the first file of its commit is removed: whoever removes one later than it knows must
+    not take it from a commit that was finished since. Raises Corrupt."""
+    if found.journal != journal:
+        raise Corrupt(f"{name}: another journal stands than commit {journal.number}")
+    return replace(found, is_clearing=True)
 
 
 def added(before: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
@@ -286,6 +308,10 @@ class Tenure:
     def intend(self, base: Base, journal: Journal) -> Checkpoint:
         """Raises as `intended`, and Unavailable, OutcomeUnknown."""
         return self._write(self._known(), lambda value: intended(self._key, value, base, journal))
+
+    def clear(self, journal: Journal) -> Checkpoint:
+        """Raises as `clearing`, and Conflict, Unavailable, OutcomeUnknown."""
+        return self._write(self._known(), lambda value: clearing(self._key, value, journal))
 
     def conclude(self, journal: Journal, at_ms: int) -> Checkpoint:
         return self._write(self._known(), lambda value: concluded(self._key, value, journal, at_ms))

@@ -33,6 +33,8 @@ from headgate.store.pages import pages
 ROOTS = "roots"
 REMOVALS_MAX = 200  # that are asked for and not done
 REMOVED_MAX = 4_000  # spans of one root: each costs some sixty bytes of its document
+WHY_MAX = 2_000  # letters of what stands in the way of one
+WORDS_MAX = 100_000  # of all together: some are three bytes long
 NAME_MAX = 200  # letters of a root's name in its key; a longer one is a hash
 
 
@@ -209,6 +211,13 @@ def is_over_for_good(found: RootDocument, stream: str) -> bool:
     return hours_ms > seat.last_ms
 
 
+def goes_on(seat: Seat) -> bool:
+    """Hours of it may still get their flags."""
+    reached_ms = seat.floor_ms if seat.frontier_ms is None else seat.frontier_ms
+    is_at_its_end = seat.last_ms is not None and (reached_ms or 0) >= seat.last_ms
+    return seat.retired is None and not is_at_its_end
+
+
 def check_end(found: RootDocument, stream: str, last_ms: int | None) -> None:
     """Raises Invalid: it is over for good, and the settings say that it goes on."""
     seat = found.streams.get(stream)
@@ -281,8 +290,19 @@ def merge_tried(found: RootDocument, stream: str, period: str) -> RootDocument:
 
 def merge_failed(found: RootDocument, stream: str, why: str) -> RootDocument:
     """The try that was begun came to nothing."""
-    failed = replace(found.merging[stream], why=why)
+    failed = replace(found.merging[stream], why=why[: _letters(len(found.streams))])
     return replace(found, merging={**found.merging, stream: failed})
+
+
+def in_trouble(found: RootDocument, troubles: Mapping[str, str]) -> RootDocument:
+    """With what stands still, and why, for people."""
+    letters = _letters(len(troubles))
+    return replace(found, troubles={one: why[:letters] for one, why in troubles.items()})
+
+
+def _letters(many: int) -> int:
+    """For each of so many: words for people must never be why the document does not fit."""
+    return min(WHY_MAX, WORDS_MAX // max(many, 1))
 
 
 def intended(name: str, found: RootDocument, journal: RootJournal) -> RootDocument:

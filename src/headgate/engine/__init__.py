@@ -30,6 +30,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()  # none: those tested with this line of Spark, as needed
     needs: tuple[str, ...] = ()  # what of it the streams need: kafka
+    stall_after_ms: int = 600_000  # a session whose jobs stand still so long is given up; 0: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Shape:
     declared: tuple[tuple[str, str], ...] = ()  # name and type of columns that become of a record;
     # none: it lands as it came
     filters: tuple[tuple[str, str], ...] = ()  # outputs by name, each with its condition in SQL
+    is_of_log: bool = False  # letters of a log that are driven in again
 
     @property
     def is_shared(self) -> bool:
@@ -187,6 +189,11 @@ class Engine(Protocol):
     E5  A shard's files lie below its own folder if it has one, else below `shard=<label>` in the
         folder of the job.
     """
+
+    def check(self, shape: Shape) -> None:
+        """Whether its expressions are taken; nothing is read. Columns that stand in the files
+        themselves are not known here, so a name may be one of those. Raises Invalid (an expression
+        of the settings), Unavailable, JobFailed."""
 
     def stage(self, job: Job) -> Staged:
         """Raises Unavailable (the engine cannot be reached, no room), Invalid (an expression of the

@@ -5,11 +5,12 @@
     json      the object itself with `_headgate` as its first key; other sources: `value` beside it
     text      `<partition>/<number>:<line>`, a tab, the record; of a log with its event time, in
               milliseconds since 1970: `<partition>/<offset>@<time>`; of its letters that are driven
-              in again, if the event time is that of the log: `<partition>/<number>:<line>@<time>`
+              in again: `<partition>/<number>:<line>@<time>`
 
 Of a log, `number` is the offset and there is no line; `ahead_ms` says by how much a record's event
 time is ahead of its arrival, and what the source has beside a record (key, headers, timestamp) has
-columns of its own. Of framed Avro, `schema_id` is the id that the record says.
+columns of its own; dead letters have them, too, so that they are still there if one is driven in
+again. Of framed Avro, `schema_id` is the id that the record says.
 
 Dead letters and skipped lines keep the line as it came: in Parquet and Avro as `value`, or as bytes
 in `_headgate.raw` where it is no UTF-8; in json and text as an object with `raw` or `raw_base64`.
@@ -23,7 +24,7 @@ from typing import Final
 
 from headgate.engine import Shape
 from headgate.engine.sql import case, name, text
-from headgate.engine.verdict import SKIP, is_log, tells_time
+from headgate.engine.verdict import SKIP, is_log, is_of_log, tells_time
 from headgate.errors import Invalid
 
 HEADGATE: Final = "_headgate"
@@ -55,6 +56,14 @@ EXTRA_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a source may have beside a record, and the columns that it becomes."""
 
+EXTRA_TYPES: Final[Mapping[str, str]] = {
+    "key": "binary",
+    "headers": "array<struct<key:string,value:binary>>",
+    "timestamp": "timestamp",
+    "timestamp_type": "string",
+}
+"""Of those columns, as Spark spells them."""
+
 
 def parquet_options(columns: Sequence[str], *, is_of_log: bool = False) -> dict[str, str]:
     """How files with these columns are written: without what costs for every value, and finds
@@ -72,6 +81,10 @@ def parquet_options(columns: Sequence[str], *, is_of_log: bool = False) -> dict[
         **{f"parquet.enable.dictionary#{column}": "false" for column in different},
         **{f"parquet.column.statistics.enabled#{column}": "false" for column in texts},
     }
+
+
+def extra_columns(shape: Shape) -> list[str]:
+    return [column for extra in shape.extras for column in EXTRA_COLUMNS[extra]]
 
 
 def has_columns(shape: Shape) -> bool:
@@ -95,7 +108,7 @@ def columns(shape: Shape, of_parquet: Sequence[str]) -> list[str]:
             *(f"row.{name(c)} AS {name(c)}" for c in of_parquet),
             f"{_struct(shape, 'NULL')} AS {HEADGATE}",
         ]
-    extras = [column for extra in shape.extras for column in EXTRA_COLUMNS[extra]]
+    extras = extra_columns(shape)
     if shape.declared:
         own = [f"cells.{name(column)} AS {name(column)}" for column, _ in shape.declared]
         kept = case([(_IS_GOOD, "NULL")], "CAST(raw AS BINARY)")
@@ -134,21 +147,21 @@ def _json_line(shape: Shape) -> str:
         return f"concat({_head(_REASON, shape)}, ',\"value\":', {whole}, '}}')"
     if shape.format in ("json", "dead-json"):
         # Behind the first brace; an empty object takes no comma.
-        whole = _IN_ONE_LINE if is_log(shape) else "raw"
+        whole = _IN_ONE_LINE if is_of_log(shape) else "raw"
         rest = rf"regexp_replace({whole}, '\\A\\s*\\{{\\s*', '')"
         comma = case([(f"startswith({rest}, '}}')", "''")], "','")
         good = f"concat({_head('NULL', shape)}, {comma}, {rest})"
     else:
         good = f"concat({_head('NULL', shape)}, ',\"value\":', {_quoted(_value(shape))}, '}}')"
     tombstone = f"concat({_head('NULL', shape)}, ',\"value\":null}}')"
-    branches = [(f"{_IS_GOOD} AND raw IS NULL", tombstone)] if is_log(shape) else []
+    branches = [(f"{_IS_GOOD} AND raw IS NULL", tombstone)] if is_of_log(shape) else []
     return case([*branches, (_IS_GOOD, good)], _dead_line(shape))
 
 
 def _text_line(shape: Shape) -> str:
     line = "" if is_log(shape) else ", ':', CAST(line AS STRING)"
     line += ", '@', CAST(ms AS STRING)" if tells_time(shape) else ""
-    raw = "coalesce(raw, '')" if is_log(shape) else "raw"
+    raw = "coalesce(raw, '')" if is_of_log(shape) else "raw"
     good = f"concat(partition, '/', CAST(number AS STRING){line}, '\\t', {raw})"
     return case([(_IS_GOOD, good)], _dead_line(shape))
 

@@ -25,6 +25,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from headgate.engine import (
     OFFSETS_TALLIED,
+    EventTime,
     Job,
     Kind,
     Schemas,
@@ -47,9 +48,11 @@ from headgate.engine.gateway.spark import (
     check,
     described,
     is_gone,
+    is_over,
     start,
     stop,
     talk_of,
+    why_given_up,
 )
 from headgate.engine.quick.spark import is_installed
 from headgate.engine.shelf import LOCAL, LocalShelf, Shelf, rows_in
@@ -67,6 +70,14 @@ IDS_MAX: Final = 1_000  # of schemas that are asked for in one round
 _KINDS: Final[Mapping[str, Kind]] = {"data": "data", "late": "late", "dead": "dead", "skip": "skip"}
 _FOLDERS: Final = ("shard", "headgate_kind", "headgate_hour")  # no column of a source
 _OUTPUT: Final = "headgate_output"  # one more of them, if the job has filters
+
+
+_NO_RECORDS: Final = (  # what a reader gives of each
+    *("'' AS raw", "'' AS label", "'' AS partition", "0L AS number", "0L AS line"),
+    *("0L AS arrival_ms", "0L AS mark_ms", "0L AS stamp_ms", "named_struct('none', 0) AS row"),
+)
+_NO_TIMES: Final = ("boolean", "array", "map", "struct")
+_ANY_TIME: Final = EventTime("sql", "0")
 
 
 class Reader(Protocol):
@@ -102,6 +113,17 @@ class SparkEngine:
         self._weights = Weights()
         self._ids: dict[tuple[str, str], set[int]] = {}  # of schemas, by stream and their place
 
+    def check(self, shape: Shape) -> None:
+        session = self._opened()
+        with self._explained(shape, session):
+            frame = session.range(0).selectExpr(*_NO_RECORDS)
+            for one in _judgeable(shape):
+                try:
+                    _ = _judged(one, frame, has_quick=False).schema  # is only looked at
+                except AnalysisException as error:
+                    if not _may_stand_in_files(shape, error):
+                        raise
+
     def stage(self, job: Job) -> Staged:
         shape = job.shape
         reader = self._readers.get(shape.reader)
@@ -112,7 +134,7 @@ class SparkEngine:
             return Staged((), ())
         session = self._opened()
         with (
-            self._explained(job, session),
+            self._explained(shape, session),
             described(session, self._settings, f"headgate: land {shape.stream}"),
         ):
             return self._written(session, job, reader, size_bytes)
@@ -190,7 +212,7 @@ class SparkEngine:
     def _opened(self) -> SparkSession:
         """Raises Invalid (Java, settings), Unavailable."""
         with self._alone:
-            if self._session is None:
+            if self._session is None or is_over(self._session):
                 session, self._is_started_here = start(self._settings)
                 self._has_quick = is_installed(session, is_remote=bool(self._settings.remote))
                 self._session = session
@@ -209,17 +231,20 @@ class SparkEngine:
         return int(session.sparkContext.defaultParallelism)
 
     @contextmanager
-    def _explained(self, job: Job, session: SparkSession) -> Iterator[None]:
-        what = f"stream {job.shape.stream}: the Spark job failed"
+    def _explained(self, shape: Shape, session: SparkSession) -> Iterator[None]:
+        what = f"stream {shape.stream}: the Spark job failed"
         try:
             yield
         except (HeadgateError, JobFailed):
             raise
-        except (PySparkException, Py4JError, OSError) as error:
+        except (PySparkException, Py4JError, OSError, AttributeError) as error:
+            if isinstance(error, AttributeError) and not is_over(session):
+                raise  # pyspark empties what is stopped; this is another
             talk = talk_of(error)
-            cause = short_cause(talk)
-            log.debug("spark.failed", extra={"stream": job.shape.stream, "trace": talk})
-            if is_gone(error):
+            given_up = why_given_up(session)
+            cause = given_up or short_cause(talk)
+            log.debug("spark.failed", extra={"stream": shape.stream, "trace": talk})
+            if is_over(session) or is_gone(error):
                 self._forget(session)
                 raise Unavailable(
                     f"{what}: its session is gone ({cause}), nothing was landed; next: try "
@@ -231,12 +256,31 @@ class SparkEngine:
                     f"df -h {quote(self._shelf.url.removeprefix(LOCAL))}"
                 ) from error
             if is_about_settings(talk, is_analysis=isinstance(error, AnalysisException)):
-                how = job.shape.event_time
+                how = shape.event_time
                 raise Invalid(
-                    f"stream {job.shape.stream}: Spark refuses event_time {how.by} {how.text!r} "
+                    f"stream {shape.stream}: Spark refuses event_time {how.by} {how.text!r} "
                     f"({cause}); next: correct it in the settings"
                 ) from error
             raise JobFailed(f"{what}: {cause}") from error
+
+
+def _are_in_files(shape: Shape) -> bool:
+    """Its columns stand in files, and none was read yet."""
+    return shape.format in ("csv", "parquet") and not shape.columns
+
+
+def _may_stand_in_files(shape: Shape, error: AnalysisException) -> bool:
+    """Whether Spark only misses a name, and no file was read that could have it."""
+    return _are_in_files(shape) and "[UNRESOLVED_COLUMN" in talk_of(error)
+
+
+def _judgeable(shape: Shape) -> list[Shape]:
+    """What can be judged by itself: a name that only files know must not hide the rest."""
+    if not _are_in_files(shape):
+        return [shape]
+    by_column = shape.event_time.by == "column"
+    times = [] if by_column else [replace(shape, filters=())]
+    return [*times, replace(shape, event_time=_ANY_TIME)]
 
 
 def _judged(
@@ -261,9 +305,16 @@ def _with_found(shape: Shape, frame: DataFrame, decoders: Sequence[Decoder]) -> 
     if shape.event_time.by != "sql":
         return frame.withColumn("found", fn.expr(verdict.found(shape, decoders)))
     found = f"CASE WHEN {verdict.HEADGATE}.flaw IS NULL THEN ({shape.event_time.text}) END"
-    return _as_they_see_it(shape, frame).select(
+    told = _as_they_see_it(shape, frame).select(
         f"{verdict.HEADGATE}.*", fn.expr(found).alias("found")
     )
+    given = told.schema["found"].dataType.simpleString()
+    if given.startswith(_NO_TIMES):
+        raise Invalid(
+            f"stream {shape.stream}: event_time sql {shape.event_time.text!r} gives a {given}, and "
+            "must give a time, a number or a text; next: correct it in the settings"
+        )
+    return told
 
 
 def _with_output(shape: Shape, frame: DataFrame) -> DataFrame:
@@ -274,6 +325,8 @@ def _with_output(shape: Shape, frame: DataFrame) -> DataFrame:
         try:
             (given,) = seen.select(fn.expr(f"({condition})").alias("holds")).schema.fields
         except (AnalysisException, ParseException) as error:
+            if _may_stand_in_files(shape, error):
+                continue
             cause = short_cause(talk_of(error))
             raise Invalid(f"{what} is refused by Spark ({cause}); next: correct it") from error
         if given.dataType.simpleString() not in ("boolean", "void"):
@@ -293,12 +346,10 @@ def _as_they_see_it(shape: Shape, frame: DataFrame) -> DataFrame:
     if verdict.is_log(shape):
         stamp = fn.expr("timestamp_millis(stamp_ms)").alias("timestamp")
         theirs += [stamp, fn.col("partition"), fn.col("number").alias("offset")]
-    elif shape.format in ("dead-json", "dead-text", "dead-binary"):
-        # Letters of a log that are driven in again: only some know their time, none its offset.
-        known = "timestamp_millis(stamp_ms)" if "stamp_ms" in frame.columns else "NULL"
-        types = {"timestamp": f"CAST({known} AS TIMESTAMP)", "partition": "CAST(NULL AS STRING)"}
-        types["offset"] = "CAST(NULL AS BIGINT)"
-        theirs += [fn.expr(null).alias(column) for column, null in types.items()]
+    elif verdict.is_of_log(shape):  # driven in again: some know their time, none its offset
+        stamp = fn.expr("timestamp_millis(stamp_ms)").alias("timestamp")
+        types = {"partition": "string", "offset": "bigint"}
+        theirs += [stamp, *(fn.lit(None).cast(one).alias(column) for column, one in types.items())]
     ours = fn.struct(*[fn.col(column) for column in frame.columns]).alias(verdict.HEADGATE)
     return frame.select(ours, *theirs)
 

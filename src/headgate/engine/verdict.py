@@ -102,7 +102,7 @@ def after_event_time(shape: Shape, spark_type: str) -> list[tuple[str, str]]:
     """Columns over `found`, which has this type, `arrival_ms`, `mark_ms` and, with filters,
     `output`; in this order."""
     return [
-        *instant(shape.event_time, spark_type, has_tombstones=is_log(shape)),
+        *instant(shape.event_time, spark_type, has_tombstones=is_of_log(shape)),
         ("reason", reason(shape)),
         ("hour", hour()),
         ("kind", kind()),
@@ -227,11 +227,11 @@ def _avro_flaws(shape: Shape, decoders: Sequence[Decoder]) -> list[tuple[str, st
 def flaw(shape: Shape, decoders: Sequence[Decoder] = ()) -> str:
     """Why a line is no usable record whatever its event time; null if it is one."""
     branches = [("line = 1", text(SKIP))] if shape.format == "csv" else []
-    if is_log(shape) and shape.land_as == "text":
+    if is_of_log(shape) and shape.land_as == "text":
         branches.append((r"raw RLIKE '[\\n\\r]'", text(NOT_ONE_LINE)))
     if _is_json(shape):
         branches.append(("quick <> ''", "CAST(NULL AS STRING)"))
-    if is_log(shape):
+    if is_of_log(shape):
         branches.append((_IS_TOMBSTONE, "CAST(NULL AS STRING)"))
     elif _is_json(shape) or is_csv(shape):
         branches.append((r"raw RLIKE '\\A\\s*\\z'", text(SKIP)))
@@ -321,7 +321,7 @@ def output(shape: Shape) -> str:
 def reason(shape: Shape) -> str:
     none = [("output IS NULL", text(NO_OUTPUT))] if shape.filters else []
     lacks = "found IS NULL"
-    if is_log(shape):
+    if is_of_log(shape):
         lacks = case([(_IS_TOMBSTONE, "stamp_ms IS NULL")], lacks)
     return case(
         [
@@ -371,13 +371,19 @@ def _is_json(shape: Shape) -> bool:
 
 
 def is_log(shape: Shape) -> bool:
-    """Records of a log: each has an offset, and none is a blank line."""
+    """Read from a log: each record has an offset."""
     return shape.reader == "kafka"
+
+
+def is_of_log(shape: Shape) -> bool:
+    """Records of a log, also those that are driven in again: none is a blank line, one may have no
+    value, and `stamp_ms` is the time that the log kept of it."""
+    return is_log(shape) or shape.is_of_log
 
 
 def tells_time(shape: Shape) -> bool:
     """Its staged text says the event time: it could not be taken from the record again."""
-    return is_log(shape) or shape.event_time.by == "kafka"
+    return is_of_log(shape) or shape.event_time.by == "kafka"
 
 
 def is_csv(shape: Shape) -> bool:

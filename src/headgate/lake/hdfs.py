@@ -434,9 +434,11 @@ class HdfsLake:
         """Returns if the file is aside already; else it never gets there."""
         try:
             await self._wire.ask(lambda client: client.mkdirs(self._there(aside), 0o700, False))
-        except Refused:
-            return  # a file is there
-        except NoAnswer:
+        except (Refused, NoAnswer):  # by what is there; or nobody changes anything now
+            with suppress(Refused, NoAnswer):
+                found = await self._look(aside)
+                if found is not None and not found.isdir:
+                    return
             raise self._unknown(path, error, "remove it again; that is harmless") from error
         raise self._silent(path, error) from error
 

@@ -293,16 +293,27 @@ class S3Lake:
 
         copied = [number for number, is_it in enumerate(self._each(copy, list(moves))) if is_it]
         with suppress(Unavailable, OutcomeUnknown):
-            keys = [self._key(moves[number].staged) for number in copied]
-            # Not all in one request: the server takes one after the other.
-            few = [keys[n : n + DELETE_AT_ONCE] for n in range(0, len(keys), DELETE_AT_ONCE)]
-            self._each(self._delete, few)
+            self._take_away([moves[number] for number in copied])
             left = self._left([moves[number].staged for number in copied])
             for number in copied:
                 done[number] = moves[number].staged not in left
         for number in copied:
             self._forget(moves[number].staged)
         return tuple(done)
+
+    def _take_away(self, moves: Sequence[Move]) -> None:
+        """What was copied loses its first name. No name in staging is used twice; that of a flag
+        is, and who wakes up late must not take the next one's. Raises Unavailable,
+        OutcomeUnknown."""
+        private = f"{STAGING}/"
+        keys = [self._key(one.staged) for one in moves if one.staged.startswith(private)]
+        # Not all in one request: the server takes one after the other.
+        few = [keys[n : n + DELETE_AT_ONCE] for n in range(0, len(keys), DELETE_AT_ONCE)]
+        self._each(self._delete, few)
+        for one in moves:
+            if not one.staged.startswith(private):
+                with suppress(Conflict):  # it is another file by now, and stays
+                    self.remove(one.staged, FileFacts(one.size_bytes, one.checksum))
 
     def _is_copied(self, move: Move, is_refusing: bool) -> bool:
         """Only what is staged as it should be, to where nothing is. Raises Refused, Unavailable,
@@ -422,15 +433,15 @@ class S3Lake:
 
     def remove(self, path: str, facts: FileFacts) -> None:
         key = self._key(check_file(path))
+        # Before the look: an upload that is completed behind it would be there, and not be seen.
+        give_up_all(self._bucket, key, is_name=True)
         found = self._look(path)
         if found is None:
             if self._is_folder(path):
                 raise self._another(key)
-            give_up_all(self._bucket, key, is_name=True)
             return
         if found.facts != facts:
             raise self._another(key)
-        give_up_all(self._bucket, key, is_name=True)
         self._forget(path)
         answer = self._bucket.ask(
             "DELETE", key, headers={"if-match": found.etag}, is_repeatable=True

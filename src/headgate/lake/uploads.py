@@ -96,6 +96,11 @@ def give_up_all(bucket: Bucket, prefix: str, *, is_name: bool, age_ms: int | Non
         listed = bucket.ask("GET", "", options, is_repeatable=True, about=prefix)
         if listed.status == 501:
             return given_up  # a server that has no uploads
+        if not listed.is_good:
+            raise Unavailable(
+                f"{bucket.place(prefix)}: the server does not tell which uploads there are "
+                f"({listed.status} {listed.code}); nothing was removed; next: try again"
+            )
         found = [
             one
             for one in uploads_of(listed.body)

@@ -91,7 +91,7 @@ def prepare(
         {one: RecordRange(span.first, span.next) for one, span in plan.ranges.items()},
         dict(counts),
         _record_files(files),
-        tuple(_gap(gap, occasion, marks) for gap in plan.gaps),
+        tuple(_gap(gap, settings, occasion, marks) for gap in plan.gaps),
         dict(marks),
         tuple(_own_steps(settings, occasion, [one for one, _ in files], kinds)),
         (min(earliest + latest), max(latest)) if latest else None,
@@ -126,12 +126,16 @@ def prepare(
     return Prepared(record, raw, journal)
 
 
-def _gap(gap: Gap, occasion: Occasion, marks: Mapping[str, Mark]) -> RecordGap:
-    """What is missing was later than its source partition's watermark, and is older than now."""
-    mark = marks.get(gap.partition)
-    earliest_ms = occasion.closed_ms if mark is None or mark.before_ms is None else mark.before_ms
-    since_ms = occasion.made_ms if earliest_ms is None else min(earliest_ms, occasion.made_ms)
-    since, until = Period.hour_of(since_ms), Period.hour_of(occasion.made_ms)
+def _gap(
+    gap: Gap, settings: StreamSettings, occasion: Occasion, marks: Mapping[str, Mark]
+) -> RecordGap:
+    """What is missing was later than its source partition's watermark; or, if that had none, in any
+    hour that is not closed. It had arrived by now, and may have been ahead of that."""
+    mark, made_ms = marks.get(gap.partition), occasion.made_ms
+    known = (None if mark is None else mark.before_ms, occasion.closed_ms, occasion.first_hour_ms)
+    earliest_ms = next((one for one in known if one is not None), 0)
+    since = Period.hour_of(min(earliest_ms, made_ms))
+    until = Period.hour_of(made_ms + settings.future_skew_ms)
     return RecordGap(gap.partition, gap.first, gap.next, gap.reason, str(since), str(until))
 
 

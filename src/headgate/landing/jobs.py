@@ -9,6 +9,9 @@ left of a job that came to nothing is swept with the first one's, and no journal
 
 Each shard then commits for itself. A job that fails is repeated in halves, so that only a job of
 one shard counts as that shard's try: a poison shard costs the others time, and nothing else.
+
+A question is whether the engine takes the expressions of a shape. It is asked once, before any job
+that comes after it, and needs no record.
 """
 
 import logging
@@ -22,7 +25,7 @@ from headgate.ambient import Ambient
 from headgate.cluster.nudge import Nudge
 from headgate.engine import Engine, Job, Shape, ShardInput, StagedFile, Tally
 from headgate.engine.failure import JobFailed
-from headgate.errors import Fenced, OutcomeUnknown, Unavailable
+from headgate.errors import Fenced, Invalid, OutcomeUnknown, Unavailable
 from headgate.lake import Lake
 from headgate.lake.guarded import Permit
 from headgate.landing.names import attempt_folder, labels_of, shard_folder
@@ -58,6 +61,15 @@ class Ticket:
     is_given_up: bool = False  # its shard is gone: nobody wants it
 
 
+@dataclass(slots=True, eq=False)
+class Question:
+    """Whether the engine takes a shape. The loop answers."""
+
+    shape: Shape
+    is_answered: bool = False
+    refusal: Invalid | None = None  # what the settings must be corrected in
+
+
 @dataclass(slots=True)
 class _Attempt:
     folder: str
@@ -75,6 +87,7 @@ class Jobs:
         self._lock = threading.Lock()  # never held while anything else is called
         self._waiting: deque[Ticket] = deque()
         self._attempts: dict[str, _Attempt] = {}
+        self._questions: dict[Shape, Question] = {}
         self.nudge = Nudge()  # wakes this loop
         self.ran = 0  # jobs, for tests and status
 
@@ -89,9 +102,21 @@ class Jobs:
         self.nudge.give()
         return ticket
 
+    def ask(self, shape: Shape) -> Question:
+        """The same for all who ask for this shape."""
+        with self._lock:
+            question = self._questions.setdefault(shape, Question(shape))
+        self.nudge.give()
+        return question
+
     def tick(self) -> int:
-        """One job, if one is due."""
+        """One question that was not asked yet, or one job, if one is due."""
         now_ms = self._ambient.monotonic_ms()
+        with self._lock:
+            open_ = [one for one in self._questions.values() if not one.is_answered]
+        if open_:
+            self._answer(open_[0])
+            return now_ms
         with self._lock:
             first = self._waiting[0] if self._waiting else None
             if first is None:
@@ -137,6 +162,17 @@ class Jobs:
         with self._lock:
             attempt = self._attempts.get(folder)
             return attempt is not None and label in attempt.labels - attempt.left
+
+    def _answer(self, question: Question) -> None:
+        try:
+            self._engine.check(question.shape)
+        except Invalid as error:
+            question.refusal = error
+        except (Unavailable, JobFailed) as error:
+            # The first job says it again, if it still is so.
+            log.warning("job.unasked", extra={"stream": question.shape.stream, "why": str(error)})
+        finally:
+            question.is_answered = True
 
     def _run(self, batch: Sequence[Ticket]) -> None:
         tickets = [ticket for ticket in batch if self._is_wanted(ticket)]

@@ -16,7 +16,7 @@ from headgate.lake import FileFacts, Lake
 
 def clear_commit(lake: Lake, stream: str, shard: int, journal: Journal) -> None:
     """Raises Halted (nobody knows what was published), Corrupt, Unavailable, OutcomeUnknown."""
-    record = _record_of(lake, stream, shard, journal)
+    record = record_of(lake, stream, shard, journal)
     lake.remove_folder(journal.folder)
     for file in record.files:
         try:
@@ -30,7 +30,9 @@ def clear_commit(lake: Lake, stream: str, shard: int, journal: Journal) -> None:
     lake.settle(sorted({journal.folder, *(one.rpartition("/")[0] for one in places)}))
 
 
-def _record_of(lake: Lake, stream: str, shard: int, journal: Journal) -> Record:
+def record_of(lake: Lake, stream: str, shard: int, journal: Journal) -> Record:
+    """Of the commit that is to be cleared, published. Raises Halted (nobody knows what was
+    published), Corrupt, Unavailable."""
     published = record_path(stream, shard, journal.number)
     facts = FileFacts(journal.size_bytes, journal.checksum)
     if lake.facts(journal.record) == facts:

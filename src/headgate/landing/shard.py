@@ -47,18 +47,19 @@ from headgate.lake.local import Each, in_turn
 from headgate.landing import StreamSettings
 from headgate.landing.clock import Clock
 from headgate.landing.committing import Occasion, Prepared, check_counts, prepare
-from headgate.landing.jobs import Jobs, Share, Ticket
+from headgate.landing.jobs import Jobs, Question, Share, Ticket
 from headgate.landing.lake_mark import check_lake, check_mark
 from headgate.landing.names import attempt_folder, label_of, named, shard_folder
 from headgate.landing.outlook import is_proved, lacks_marks, words_of_the_end
 from headgate.landing.report import Report, Reporter, report_key, words_of
-from headgate.landing.restaging import clear_commit
+from headgate.landing.restaging import clear_commit, record_of
 from headgate.landing.rounds import Shift, Start, next_move, shift_at
+from headgate.landing.shaping import first_shape, has_sql, shape_of
 from headgate.landing.stream_document import check_seat, fix_first_hour, open_stream
 from headgate.landing.sweeper import sweep, sweep_removed
 from headgate.landing.watermarks import first_hour, marks_after, oldest_hour
 from headgate.periods import Period
-from headgate.sources import KafkaSettings, Plan, Source, Waiting
+from headgate.sources import Plan, Source, Waiting
 from headgate.store import DocumentStore
 from headgate.store.changes import read
 
@@ -142,6 +143,7 @@ class ShardWork:
         self._is_parting = False  # its last shift is being finished
         self._has_tried_marks = False  # an empty round gave first watermarks, or could not
         self._lacks_marks = False
+        self._question: Question | None = None  # whether the engine takes its expressions
         self.well_ms: int | None = None  # 0 once it has committed something
 
     @property
@@ -194,6 +196,7 @@ class ShardWork:
             return self._rest_until_ms
         if not self._tenure.is_held:
             self._take_over()
+        self._ask_the_engine()
         checkpoint = self._tenure.checkpoint
         if checkpoint.journal is not None and self._round is None:
             self._recover(checkpoint, checkpoint.journal)
@@ -201,6 +204,15 @@ class ShardWork:
         if self._round is not None:
             return self._go_on(self._round)
         return self._look()
+
+    def _ask_the_engine(self) -> None:
+        """Once, before there is anything to read. Whoever only lands what is there and ends is told
+        by the first job: without one it needs no engine. Raises Halted."""
+        if self._question is None:
+            if self._tools.eager_since_ms is None and has_sql(self._settings):
+                self._question = self._tools.jobs.ask(first_shape(self._settings))
+        elif self._question.refusal is not None:
+            raise self._hopeless(self._question.refusal)
 
     # Taking over
 
@@ -258,6 +270,9 @@ class ShardWork:
 
     def _recover(self, checkpoint: Checkpoint, journal: Journal) -> None:
         log.info("journal.found", extra={"shard": self.name, "commit": journal.number})
+        if checkpoint.is_clearing:
+            self._restage(checkpoint, journal)
+            return
         try:
             self._finish(journal)
         except Halted:
@@ -275,10 +290,10 @@ class ShardWork:
             id=f"restage {self.name}/{journal.number}",
             who="system" if checkpoint.restage is None else checkpoint.restage.who,
         )
-        # By a write: whoever woke up late, after somebody else finished this, deletes nothing.
-        checkpoint = self._tenure.take_over(self._source.partitions())
-        if checkpoint.journal != journal:
-            return
+        record_of(self._lake, self._settings.name, self._shard, journal)
+        # By a write: whoever woke up late, after somebody else finished this, deletes nothing; and
+        # nobody finishes it from now on.
+        checkpoint = self._tenure.clear(journal)
         clear_commit(self._lake, self._settings.name, self._shard, journal)
         plan = NOTHING
         if journal.positions:
@@ -375,28 +390,9 @@ class ShardWork:
         return NO_MARK_MS if stream.closing_ms is None else stream.closing_ms
 
     def _shape(self, plan: Plan) -> Shape:
-        settings = self._settings
-        is_dead = plan.format == "dead"
         is_sure = self._is_clock_trusted(plan)
-        source = settings.source
-        kafka = source if isinstance(source, KafkaSettings) and not is_dead else None
-        return Shape(
-            settings.name,
-            plan.reader,
-            f"dead-{settings.source.format}" if is_dead else plan.format,
-            plan.columns,
-            settings.event_time,
-            settings.land_as,
-            settings.record_bytes_max,
-            # An arrival told by a wrong clock must not make dead letters of good records.
-            settings.future_skew_ms if is_sure else 2**60,
-            "" if kafka is None else kafka.place,
-            () if kafka is None else kafka.land,
-            settings.codec,
-            settings.target_bytes,
-            source.coding if isinstance(source, KafkaSettings) else None,
-            settings.columns,
-            tuple((one.name, one.filter) for one in settings.outputs),
+        return shape_of(
+            self._settings, plan.reader, plan.format, plan.columns, is_clock_trusted=is_sure
         )
 
     # Committing

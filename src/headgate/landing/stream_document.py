@@ -78,10 +78,16 @@ def anew(settings: StreamSettings) -> str:
 
 
 def check_seat(store: DocumentStore, settings: StreamSettings) -> None:
-    """Raises Invalid: the stream is over for good, and the settings say that it goes on."""
-    found = read(store, root_key(root_name(settings.folder)), RootDocument)
-    if found is not None:
-        for one in settings.flagged:
+    """It has its seat, and each of its outputs: one that came later takes it before anything lands
+    under its name, else a node whose settings lack it would flag hours without it. Raises Invalid:
+    the stream is over for good, and the settings say that it goes on; Unavailable,
+    OutcomeUnknown."""
+    root = root_name(settings.folder)
+    found = read(store, root_key(root), RootDocument)
+    for one in settings.flagged:
+        if found is None or one.name not in found.value.streams:
+            join_root(store, root, one.name)
+        else:
             check_end(found.value, one.name, settings.end_ms)
 
 

@@ -37,6 +37,7 @@ from headgate.lake.paths import LATE, folder_of, name_of
 from headgate.periods import FolderTemplate, Period, hours_between
 from headgate.ready import ReadyStream
 from headgate.ready.archive import required
+from headgate.ready.evidence import Evidence
 from headgate.ready.flagging import raise_flag
 
 HOURS_MAX: Final = 24  # that one journal removes
@@ -102,6 +103,21 @@ def needed(stream: str, behind: Iterable[Needing], batch: str) -> str:
             f"{skip if one.is_halted else 'headgate status'}; or, if that table is not used any "
             f"more, the same command with --without-table {name}"
         )
+    return ""
+
+
+def unfinished(lands: str, going: Going, evidence: Evidence) -> str:
+    """By a commit that put one of its files there and is not finished: whoever finishes it would
+    find that file lost; "": by none. `evidence`: read after its files were listed. Pure."""
+    for file in going.statement.late:
+        shard, number = commit_of(name_of(file.path)) or (0, 0)
+        found = evidence.checkpoints[shard] if shard < len(evidence.checkpoints) else None
+        if found is not None and found.journal is not None and found.journal.number == number:
+            return (
+                f"{going.statement.stream} {going.hour}: {file.path} is of commit {lands}/{shard}/"
+                f"{number}, which is not finished; the files of this hour stay until it is; next: "
+                f"headgate status {quote(lands)}"
+            )
     return ""
 
 

@@ -60,6 +60,8 @@ from headgate.commits.roots import (
     begun,
     check_end,
     concluded,
+    goes_on,
+    in_trouble,
     intended,
     merge_failed,
     merge_tried,
@@ -117,6 +119,7 @@ from headgate.ready.removing import (
     prepared,
     removal_subject,
     state_removal,
+    unfinished,
 )
 from headgate.ready.removing import files_of as statements_and_marks
 from headgate.ready.repair import flagged_hours, missing_flags
@@ -128,7 +131,6 @@ from headgate.store.names import parts
 LOOK_MS = 500  # between two looks, while an hour could be complete
 PASS_HOURS_MAX = 128  # of all streams that one journal raises; it must fit the document
 MERGE_AGAIN_MS = 10_000  # after a try to merge that failed
-TROUBLE_MAX = 2_000  # letters
 OUT_OF_REACH_MAX = 3  # streams, before a pass gives up
 
 log = logging.getLogger(__name__)
@@ -198,6 +200,8 @@ class RootWork:
         is_more = self._close_hours()
         self._raise_again()
         is_more |= self._remove_what_is_asked()
+        if self._tenure.document.journal is not None:
+            return False  # a table came meanwhile, and is waited for
         for kind in self._settings.folder.rolls_up:
             is_more |= self._raise_parents(kind)
             if kind == "hour":
@@ -216,7 +220,7 @@ class RootWork:
         try:
             yield
         except (Corrupt, Halted, Invalid) as error:
-            self._troubles[subject] = str(error)[:TROUBLE_MAX]
+            self._troubles[subject] = str(error)
 
     @contextmanager
     def _tolerated(self) -> Iterator[None]:
@@ -260,7 +264,7 @@ class RootWork:
             if isinstance(trouble, Unavailable):
                 self._out_of_reach.append(trouble)
             elif trouble is not None:
-                self._troubles[one.stream.name] = str(trouble)[:TROUBLE_MAX]
+                self._troubles[one.stream.name] = str(trouble)
         if flags:
             frontiers = {one.stream: one.period.end_ms for one in flags if one.stream is not None}
             self._raise(flags, RootJournal("raise", "", (), frontiers_ms=frontiers))
@@ -349,10 +353,21 @@ class RootWork:
         """Hours of a stream that end by then have the certificates of all its outputs: not before
         may its checkpoints forget them. None: of one nobody knows."""
         seats = self._tenure.document.streams
-        own = [seats[one.name] for one in self._settings.streams if one.lands == lands]
-        ends = [seat.frontier_ms for seat in own if seat.retired is None]
-        known = [end_ms for end_ms in ends if end_ms is not None]
-        return min(known) if known and len(known) == len(ends) else None
+        own = [one for one in self._settings.streams if one.lands == lands]
+        every = [seats[one.name] for one in own]
+        if any(one.of for one in own):
+            known = {one.name for one in self._settings.streams}
+            others = [name for name, seat in seats.items() if name not in known and goes_on(seat)]
+            every += [seats[name] for name in others if self._may_be_output(name)]
+        ends = [seat.frontier_ms for seat in every if seat.retired is None]
+        certified = [end_ms for end_ms in ends if end_ms is not None]
+        return min(certified) if certified and len(certified) == len(ends) else None
+
+    def _may_be_output(self, name: str) -> bool:
+        """Of a seat that these settings do not have: one that was taken out of them may come back,
+        or is not in them yet. A stream without outputs has a document of its own."""
+        found = read(self._store, stream_key(name), StreamDocument)
+        return found is None or found.value.has_outputs
 
     def _mark(self, stream: str, closing_ms: int, closed_ms: int | None) -> None:
         change(
@@ -426,7 +441,7 @@ class RootWork:
     def _fail(self, stream: str, period: str, why: str) -> bool:
         """Whether that was the last try."""
         log.warning("merge.failed", extra={"stream": stream, "period": period, "why": why})
-        failed = partial(merge_failed, stream=stream, why=why[:TROUBLE_MAX])
+        failed = partial(merge_failed, stream=stream, why=why)
         is_last = self._tenure.change(failed).merging[stream].tries >= MERGE_TRIES_MAX
         if not is_last:
             self._merge_due_ms[stream] = self._tools.ambient.monotonic_ms() + MERGE_AGAIN_MS
@@ -588,11 +603,17 @@ class RootWork:
         for hour in hours[:REMOVED_AT_ONCE]:
             why = obstacle(document, removal, behind, hour)
             if why:
-                self._troubles[removal_subject(removal)] = why[:TROUBLE_MAX]
+                self._troubles[removal_subject(removal)] = why
                 return hour.start_ms
             one = prepared(self._lake, stream, removal, hour, shards, now_ms, node)
-            if one is not None:
-                going.append(one)
+            if one is None:
+                continue
+            if one.statement.late:
+                why = unfinished(stream.lands, one, read_evidence(self._store, stream.lands))
+            if why:
+                self._troubles[removal_subject(removal)] = why
+                return hour.start_ms
+            going.append(one)
         return hours[-1].start_ms if len(hours) > REMOVED_AT_ONCE else removal.until_ms
 
     def _remove(self, removal: Removal, going: Sequence[Going]) -> None:
@@ -633,7 +654,7 @@ class RootWork:
             "",
         )
         if why:
-            self._troubles = {f"{statements[0].how} {statements[0].stream}": why[:TROUBLE_MAX]}
+            self._troubles = {f"{statements[0].how} {statements[0].stream}": why}
             self._tell()
             return False
         carry_out_removal(self._lake, journal, statements)
@@ -701,11 +722,11 @@ class RootWork:
     # Telling
 
     def _tell(self) -> None:
-        before, now = self._tenure.document.troubles, dict(self._troubles)
+        before = self._tenure.document.troubles
+        now = self._tenure.change(partial(in_trouble, troubles=dict(self._troubles))).troubles
         for subject, why in now.items():
             if before.get(subject) != why:
                 log.warning("flags.trouble", extra={"subject": subject, "why": why})
-        self._tenure.change(lambda found: replace(found, troubles=now))
 
 
 def _end_of(stream: ReadyStream) -> int | None:

@@ -44,7 +44,13 @@ def composed(file: File) -> Settings:
             name: TableSettings(name, one.kind, called[one.feed.stream], one.path or "")
             for name, one in file.tables.items()
         },
-        spark=SparkSettings(spark.master, spark.remote, spark.conf, spark.packages),
+        spark=SparkSettings(
+            spark.master,
+            spark.remote,
+            spark.conf,
+            spark.packages,
+            stall_after_ms=spark.stall_after,
+        ),
         node=NodeDefaults(node.name, node.workers, tuple(sorted(set(node.labels)))),
         past={one.name: one for lives in past for one in lives},
     )

@@ -603,6 +603,11 @@ class SparkPart(Part):
         description="Maven coordinates, jars, or folders of jars; none: those tested with this "
         "line of Spark.",
     )
+    stall_after: Wait = written(
+        "10m",
+        description="A session of a master is given up, and another started, if jobs wait and no "
+        "task ran for so long; 0s: never.",
+    )
 
 
 class NodePart(Part):

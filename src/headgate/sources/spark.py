@@ -2,7 +2,7 @@
 
     lines (json, csv, text)      `raw`, the line as it came
     parquet                      `row`, a struct of its own columns
-    dead letters (dead-…)        what they hold, as above
+    dead letters (dead-…)        what they hold, as above; `stamp_ms` and what a log kept beside it
 
 and beside it `label`, `partition`, `number`, `line`, `arrival_ms` and `mark_ms`. Lines are counted
 in the task that reads the file; therefore a file is never split and a task reads one file.
@@ -16,12 +16,12 @@ from typing import BinaryIO
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from headgate.engine import NO_MARK_MS, InputFile, Job, ShardInput
+from headgate.engine import NO_MARK_MS, InputFile, Job, Shape, ShardInput
 from headgate.engine.addresses import path_of, spellings_of, to_read
 from headgate.engine.containers import schema_of
 from headgate.engine.failure import JobFailed
 from headgate.engine.footers import columns_of
-from headgate.engine.rows import OURS
+from headgate.engine.rows import EXTRA_TYPES, OURS, extra_columns
 from headgate.engine.shelf import Shelf
 from headgate.engine.sql import name
 from headgate.errors import Invalid
@@ -96,9 +96,10 @@ def _of_parquet(session: SparkSession, job: Job, files: Planned) -> DataFrame:
 
 
 def _of_dead(session: SparkSession, job: Job, files: Planned, shelf: Shelf | None) -> DataFrame:
-    """Our own dead letters of lines or of a log: in Parquet or Avro, or as lines of json. With the
-    time that the log kept, if that is the event time: nobody else knows it any more."""
-    is_stamped = job.shape.event_time.by == "kafka"
+    """Our own dead letters of lines or of a log: in Parquet or Avro, or as lines of json. Of a log
+    with what it kept beside a record, as far as the letter has it: nobody else knows it any
+    more."""
+    beside = sorted({"timestamp", *extra_columns(job.shape)})
     read = session.read.option("recursiveFileLookup", "true")
     found: DataFrame | None = None
     for suffix, packed in _alike(files, shelf):
@@ -109,7 +110,8 @@ def _of_dead(session: SparkSession, job: Job, files: Planned, shelf: Shelf | Non
             fn.expr(f"coalesce({', '.join(f'CAST({one} AS STRING)' for one in raw)})").alias("raw"),
             (fn.col("_metadata.row_index") + 1 if is_parquet else _row()).alias("line"),
             fn.col("_metadata.file_path").alias("path"),
-            *([fn.expr("unix_millis(_headgate.event_time)").alias("stamp_ms")] * is_stamped),
+            fn.col("_headgate.event_time").alias("moment"),
+            *(_beside(rows, column) for column in beside),
         )
         letters = _told(session, letters, _facts(rows, packed))
         found = letters if found is None else found.unionByName(letters)
@@ -120,13 +122,30 @@ def _of_dead(session: SparkSession, job: Job, files: Planned, shelf: Shelf | Non
             "coalesce(get_json_object(raw, '$.raw'), "
             "CAST(unbase64(get_json_object(raw, '$.raw_base64')) AS STRING))"
         )
-        if is_stamped:
-            moment = "CAST(get_json_object(raw, '$._headgate.event_time') AS TIMESTAMP)"
-            of_lines = of_lines.withColumn("stamp_ms", fn.expr(f"unix_millis({moment})"))
-        letters = of_lines.withColumn("raw", value)
+        moment = fn.expr("CAST(get_json_object(raw, '$._headgate.event_time') AS TIMESTAMP)")
+        none = {column: fn.lit(None).cast(EXTRA_TYPES[column]) for column in beside}
+        letters = of_lines.withColumns({"raw": value, "moment": moment, **none})
         found = letters if found is None else found.unionByName(letters)
     assert found is not None  # noqa: S101 - a job without files is never read
-    return found
+    return found.withColumn("stamp_ms", fn.expr(_stamp_ms(job.shape))).drop("moment")
+
+
+def _beside(rows: DataFrame, column: str) -> Column:
+    """What the log kept beside a record; null in letters that do not have it. A column of this name
+    may also be one that was declared once, of another type."""
+    type_ = EXTRA_TYPES[column]
+    is_there = column in rows.columns and rows.schema[column].dataType.simpleString() == type_
+    return (fn.col(column) if is_there else fn.lit(None).cast(type_)).alias(column)
+
+
+def _stamp_ms(shape: Shape) -> str:
+    """The time that the log kept. It is the letter's event time, if that was taken from the log, as
+    it always is of a record without a value."""
+    as_event_time = "unix_millis(moment)"
+    if shape.event_time.by != "kafka":
+        as_event_time = f"CASE WHEN raw IS NULL THEN {as_event_time} END"
+    kept = "unix_millis(timestamp)"
+    return f"coalesce(CASE WHEN {kept} > 0 THEN {kept} END, {as_event_time})"
 
 
 def _alike(files: Planned, shelf: Shelf | None) -> Iterator[tuple[str, Planned]]:

@@ -3,8 +3,8 @@
     fleet     nodes and tasks
     streams   streams and shards: lag, watermark, commits, and what stands still
 
-Values, read-only, from documents alone: looking starts no Spark, lists no folder of the lake, and
-works while no node runs.
+Values, read-only, from documents and a few files of the lake that are known by name: looking starts
+no Spark, lists no folder of the lake, and works while no node runs.
 """
 
 from headgate.status.fleet import (

@@ -37,6 +37,7 @@ class LeaderStatus:
     epoch: int
     age_ms: int
     is_live: bool
+    is_silent: bool = False  # it missed a renewal, and seems to be gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class TaskStatus:
     set_aside: TaskError | None
     is_silent: bool = False  # whoever holds it missed a renewal, and seems to be gone
     left_ms: int | None = None  # until its holder's session may be closed, if that is live
+    silent_ms: int | None = None  # since its holder's last renewal, if that is live
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +199,11 @@ def compose(
     if picture.leader is not None and leading:
         right = picture.leader.value
         age_ms = max(0, at_ms - right.since_ms)
-        is_live = any(member.session == leading for member in members)
-        leader = LeaderStatus(names.get(leading), leading, right.epoch, age_ms, is_live)
+        own = next((member for member in members if member.is_leader), None)
+        is_silent = own is not None and own.is_silent
+        leader = LeaderStatus(
+            names.get(leading), leading, right.epoch, age_ms, own is not None, is_silent
+        )
     last_seen: tuple[LastSeen, ...] = ()
     if not members and picture.roster is not None:
         last_seen = tuple(
@@ -329,6 +334,7 @@ def _task(
         set_aside=errors[1],
         is_silent=holder is not None and holder.is_silent,
         left_ms=None if holder is None else holder.left_ms,
+        silent_ms=None if holder is None else holder.silent_ms,
     )
 
 

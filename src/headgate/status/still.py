@@ -14,11 +14,14 @@ from headgate.commits.streams import StreamDocument
 from headgate.landing import StreamSettings
 from headgate.landing.kind import kind_name
 from headgate.landing.report import Report
+from headgate.periods import Period
 from headgate.ready import MERGE_TRIES_MAX
 from headgate.sources import KafkaSettings
 from headgate.status.fleet import ClusterStatus, TaskStatus, shown_ms
+from headgate.status.missing import Missing, others
 
 NO_NODE, NOT_BEGUN, SILENT = "no node has it", "not started", "node silent"  # kinds
+GAP = "gap on record"
 UNREADABLE, OPEN, EXPIRING = "unreadable topics", "open transactions", "expires soon"  # of a log
 EXPIRING_MS = 3_600_000
 RELEASED = ("--reason", "the cause is fixed")
@@ -57,6 +60,7 @@ class ShardFacts:
     task: TaskStatus | None
     checkpoint: Checkpoint | None
     report: Report | None
+    missing: Missing | None = None
 
     @property
     def is_reported_now(self) -> bool:
@@ -102,6 +106,7 @@ def standing_of(
             )
         ),
         *(one for shard in shards for one in _expiring(shard, cluster.at_ms)),
+        *(one for shard in shards for one in _gone(shard, cluster.at_ms, is_log=is_log)),
     ]
     return tuple(sorted(found, key=lambda one: not one.is_for_a_person))
 
@@ -185,14 +190,14 @@ def _can_others(stream: str, cluster: ClusterStatus) -> bool:
 
 def _silent(name: str, task: TaskStatus, can_others: bool) -> Standing:
     left_ms = task.left_ms or 0
-    ends = f"ends in about {shown_ms(left_ms)}" if left_ms > 0 else "is over"
+    ends = f"ends in about {shown_ms(left_ms)}; then" if left_ms > 0 else "is over:"
     who = "another node takes the shard over" if can_others else "any node that runs takes it over"
     return Standing(
         SILENT,
         name,
-        f"node {task.node}, which held it, seems to be gone: it was killed, is paused, or cannot "
-        "reach the store",
-        f"its session {ends}; then {who}, and finishes what it began",
+        f"node {task.node}, which held it, seems to be gone: nothing was heard of it for "
+        f"{shown_ms(task.silent_ms or 0)}; it was killed, is paused, or cannot reach the store",
+        f"its session {ends} {who}, and finishes what it began",
         None if can_others else Advice("run"),
         is_for_a_person=False,
     )
@@ -310,6 +315,30 @@ def _expiring(shard: ShardFacts, at_ms: int) -> Iterator[Standing]:
         "(retention.ms) until it has caught up",
         None if is_held else Advice("run"),
         is_for_a_person=True,
+    )
+
+
+def _gone(shard: ShardFacts, at_ms: int, *, is_log: bool) -> Iterator[Standing]:
+    """Nobody has to accept it: it is there to be seen."""
+    found = shard.missing
+    if found is None:
+        return
+    age = shown_ms(max(0, at_ms - found.at_ms))
+    certificates = "the certificates of the hours that it may concern name"
+    if found.since:
+        certificates = f"the certificates of {found.since} to {found.until} name"
+    if found.since and found.since == found.until:
+        certificates = f"the certificate of {found.since} names"
+    back = "" if is_log else "; what has its name now, or is put back, is read as a new file"
+    commit = f"{shard.name}/{found.number}"
+    since = str(Period.day_of(found.at_ms))
+    yield Standing(
+        GAP,
+        shard.name,
+        f"{found.words}{others(found.gaps)}; found {age} ago, noted in commit {found.number}",
+        f"its records did not land, and nothing waits for them: {certificates} the gap{back}",
+        Advice("history", (), ("--subject", commit, "--since", since)),
+        is_for_a_person=False,
     )
 
 

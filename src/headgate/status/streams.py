@@ -1,7 +1,8 @@
 """Streams: how far each stream is, and what stands still and why. Values, read-only.
 
 What waits is what a shard's holder last said of it; what landed is what the checkpoint says. A
-proof that nothing waits (the checkpoint read to the end) outlives an older report.
+proof that nothing waits (the checkpoint read to the end) outlives an older report. Of the lake only
+the record of a commit with gaps is read, by its name, while those are news.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +13,13 @@ from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.roots import Merging, root_name
 from headgate.commits.streams import STREAMS, StreamDocument
 from headgate.errors import Corrupt
+from headgate.lake import Lake
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name
 from headgate.landing.outlook import words_of_the_end
 from headgate.landing.report import Report, report_key
 from headgate.status.fleet import ClusterStatus
+from headgate.status.missing import Missing, read_missing
 from headgate.status.overall import RootStatus, left_seats, overall, read_roots, vanished
 from headgate.status.still import (
     NO_NODE,
@@ -84,6 +87,7 @@ class ShardStatus:
     is_silent: bool = False  # its holder missed a renewal, and seems to be gone
     free_ms: int | None = None  # then: the wall time when that session ends
     due_ms: int | None = None  # wall time by which its holder commits: the end of the shift
+    missing: Missing | None = None  # the gaps that were found last, while they are news
 
     @property
     def is_at_rest(self) -> bool:
@@ -125,6 +129,11 @@ class StreamStatus:
         """Nothing is to be done, as far as anybody saw, or a person does not want it done."""
         is_over = bool(self.paused or self.ended)
         return all(one.is_at_rest or (is_over and one.journal is None) for one in self.shards)
+
+    @property
+    def is_held(self) -> bool:
+        """By a node that was heard of."""
+        return any(one.node is not None and not one.is_silent for one in self.shards)
 
     @property
     def watermark_ms(self) -> int | None:
@@ -183,6 +192,14 @@ class StreamsStatus:
     roots: tuple[RootStatus, ...] = ()  # whose flags roll up
 
     @property
+    def words_at_rest(self) -> str:
+        """If no node runs, and none is needed."""
+        known = [one.lag for one in self.streams if one.paused]
+        is_any = any(lag is not None and (lag.files or lag.records) for lag in known)
+        what = "what waits is paused" if is_any else "nothing waits"
+        return f"no node is running, and {what}"
+
+    @property
     def is_healthy(self) -> bool:
         standing = [one for stream in self.streams for one in stream.standing]
         return not self.damaged and not any(one.is_for_a_person for one in standing)
@@ -215,8 +232,10 @@ def read_streams(
     settings: Mapping[str, StreamSettings],
     cluster: ClusterStatus,
     only: str | None = None,
+    lake: Lake | None = None,
 ) -> StreamsStatus:
-    """Raises Unavailable."""
+    """`lake`: None: it is not there, or nobody needs to know which gaps there are. Raises
+    Unavailable."""
     known, damaged = known_streams(store, settings)
     tasks = {task.name: task for task in cluster.tasks}
     roots = read_roots(store, settings, [])
@@ -243,15 +262,18 @@ def read_streams(
         every = () if of_own is None or own is None else own.flagged
         merges = (None if of_own is None else of_own.merging.get(one.name) for one in every)
         merging = next((one for one in merges if one is not None), None)
-        shards = [
-            ShardFacts(
-                f"{name}/{shard}",
-                tasks.get(f"{feed_name(name)}/{shard}"),
-                _read(store, checkpoint_key(name, shard), Checkpoint, damaged),
-                _read(store, report_key(name, shard), Report, damaged),
+        shards = []
+        for shard in range(shards_of(own, document)):
+            checkpoint = _read(store, checkpoint_key(name, shard), Checkpoint, damaged)
+            shards.append(
+                ShardFacts(
+                    f"{name}/{shard}",
+                    tasks.get(f"{feed_name(name)}/{shard}"),
+                    checkpoint,
+                    _read(store, report_key(name, shard), Report, damaged),
+                    read_missing(lake, name, shard, checkpoint, cluster.at_ms),
+                )
             )
-            for shard in range(shards_of(own, document))
-        ]
         found.append(compose(name, own, document, shards, cluster, left.get(name, []), merging))
     of_roots = tuple(overall(root, one, own_of[root]) for root, one in roots.items())
     return StreamsStatus(tuple(found), tuple(damaged), of_roots)
@@ -369,6 +391,7 @@ def _shard(stream: str, number: int, facts: ShardFacts, at_ms: int) -> ShardStat
         is_silent=is_silent,
         free_ms=None if silent_ms is None else at_ms + silent_ms,
         due_ms=report.due_ms if report is not None and facts.is_reported_now else None,
+        missing=facts.missing,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from headgate.commits.certificate import HOLD, flag_paths, hold_path
 from headgate.commits.removals import how_of, statements_of
 from headgate.commits.roots import RootDocument, Seat, place_of, root_key, root_name
+from headgate.errors import Corrupt
 from headgate.lake import Lake
 from headgate.landing import StreamSettings
 from headgate.periods import HOUR_MS, Period
@@ -21,8 +22,9 @@ from headgate.ready.closing import begins_ms, obstacles
 from headgate.ready.evidence import Evidence, read_evidence
 from headgate.ready.removing import removal_subject
 from headgate.status.fleet import shown_ms
+from headgate.status.missing import certified, others
 from headgate.status.overall import Awaited, awaited
-from headgate.status.still import OPEN, SILENT, UNREADABLE, Advice
+from headgate.status.still import GAP, OPEN, SILENT, UNREADABLE, Advice
 from headgate.status.streams import ShardStatus, StreamStatus
 from headgate.store import DocumentStore, JsonObject
 from headgate.store.changes import read
@@ -30,6 +32,8 @@ from headgate.store.changes import read
 IN_THE_WAY = (  # of what stands still
     "unreadable files", "unfinished files", UNREADABLE, OPEN, "waits", "clock", SILENT,
 )  # fmt: skip
+
+OPEN_STATES = ("not over", "held", "waiting", "closing")
 
 State = Literal[
     "ready",
@@ -72,6 +76,8 @@ class Why:
     advice: Advice | None = None  # what a person can do
     ready_ms: int | None = None  # every hour that ends by then is ready
     overall: tuple[Awaited, ...] = ()  # whom the flag over all streams waits for, of a ready hour
+    earliest_ms: int | None = None  # of an hour that is not over: wall time from which on its flag
+    # can come, by whatever commit follows: its end, and the allowed lateness
 
 
 def read_why(
@@ -100,6 +106,12 @@ def read_why(
     if status.paused and why.state in ("not over", "waiting", "closing"):
         words = f"{why.words}; and it is {status.paused}: nothing more of it lands"
         why = replace(why, words=words, advice=_advice(status))
+    if why.state in ("not over", "closing") and why.advice is None and not status.is_held:
+        advice = _advice(status) or Advice("run")
+        why = replace(why, words=f"{why.words}; no node has it now", advice=advice)
+    if why.state == "waiting" and why.reasons and why.advice is None and not status.is_held:
+        why = replace(why, advice=Advice("run"))  # the reasons say that nobody holds them
+    why = _with_gaps(why, lake, settings, status)
     if why.state in ("expired", "erased") and lake is not None:
         told = [one.words for one in statements_of(lake, settings.name, str(why.hour))]
         why = replace(why, words="; ".join([why.words, *told]))
@@ -111,6 +123,31 @@ def read_why(
         others = () if is_over_all else tuple(awaited(root, together, why.hour))
     ready_ms = seat.frontier_ms if seat is not None and is_begun else None
     return replace(why, ready_ms=ready_ms, overall=others)
+
+
+def _with_gaps(why: Why, lake: Lake | None, settings: StreamSettings, status: StreamStatus) -> Why:
+    """Of a flagged hour its certificate says what is missing; of others, what was found last."""
+    if why.hour is None:
+        return why
+    if why.state == "ready" and lake is not None:
+        try:
+            found = certified(lake, settings, why.hour)
+        except Corrupt:
+            words = f"{why.words}, and its flag is damaged: what it says proves nothing"
+            return replace(why, words=words, advice=Advice("verify", (str(why.hour),)))
+        if found is not None and found.gaps:
+            gaps = found.gaps
+            words = f"{why.words}, but for what is on record as a gap: {gaps[0].reason}"
+            advice = why.advice or Advice("certificate", (settings.name, str(why.hour)))
+            return replace(why, words=f"{words}{others(len(gaps))}", advice=advice)
+    if why.state in OPEN_STATES:
+        told = [
+            f"{one.name} has a gap on record that may concern it: {one.missing.words}"
+            for one in status.shards
+            if one.missing is not None and one.missing.concerns(why.hour)
+        ]
+        return replace(why, words="; ".join([why.words, *told]))
+    return why
 
 
 def without_settings(status: StreamStatus) -> Why:
@@ -165,7 +202,8 @@ def explained(
     earlier = first if first < hour else None
     if now_ms < hour.end_ms:
         words = f"it is not over yet: it ends in {shown_ms(hour.end_ms - now_ms)}"
-        return Why(name, hour, "not over", words, first_open=earlier)
+        earliest_ms = hour.end_ms + settings.allowed_lateness_ms
+        return Why(name, hour, "not over", words, first_open=earlier, earliest_ms=earliest_ms)
     reasons = tuple(
         _reason(status, one.why, one.shard, one.partition, one.short_ms)
         for one in obstacles(evidence, hour, settings.allowed_lateness_ms)
@@ -273,8 +311,9 @@ def _count(reasons: tuple[Reason, ...]) -> str:
 
 def _advice(status: StreamStatus) -> Advice | None:
     """What a person can do, if it does not go on by itself."""
-    for_a_person = [one.advice for one in status.standing if one.is_for_a_person and one.advice]
-    every = for_a_person or [one.advice for one in status.standing if one.advice is not None]
+    standing = [one for one in status.standing if one.kind != GAP]  # that moves nothing
+    for_a_person = [one.advice for one in standing if one.is_for_a_person and one.advice]
+    every = for_a_person or [one.advice for one in standing if one.advice is not None]
     return every[0] if every else None
 
 

@@ -107,6 +107,7 @@ EFFECTS: Mapping[type[object], Mapping[str, Sort]] = {
         "settle": Sort.WRITE,
     },
     Engine: {
+        "check": Sort.READ,
         "stage": Sort.WRITE,
         "close": Sort.LOCAL,
     },

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from headgate.engine import InputFile, Job, Kind, ShardInput, Staged, StagedFile, Tally
+from headgate.engine import InputFile, Job, Kind, Shape, ShardInput, Staged, StagedFile, Tally
 from headgate.engine.failure import JobFailed
 from headgate.lake.memory import MemoryLake
 from headgate.periods import HOUR_MS, aligned
@@ -23,6 +23,9 @@ class Mill:
         self._lake = lake
         self.jobs = 0
         self.loses: int | None = None  # id of a record that is lost on the way, as a bad disk would
+
+    def check(self, shape: Shape) -> None:
+        """Takes every expression; what it does not know, it refuses with the first record."""
 
     def stage(self, job: Job) -> Staged:
         self.jobs += 1

@@ -90,10 +90,9 @@ class Lookout:
 def read_look(store: DocumentStore, settings: Settings, ambient: Ambient) -> Look:
     """Raises Unavailable."""
     fleet = read_status(store, ambient)
-    streams = read_streams(store, settings.streams, fleet)
     # A lake that is not there yet is not made by a look at it.
-    has_lake = is_there(settings.lake)
-    lake = open_lake(settings.lake, ambient) if has_lake else None
+    lake = open_lake(settings.lake, ambient) if is_there(settings.lake) else None
+    streams = read_streams(store, settings.streams, fleet, lake=lake)
     roots, damaged = _read_roots(store, settings)
     known: dict[str, StreamLook] = {}
     for one in streams.streams:

@@ -140,7 +140,7 @@ def _verdict(found: Look) -> JsonObject:
     elif exit_code(found.fleet) == 0 and is_well:
         is_anybody = bool(found.fleet.members)
         code, words = 0, "healthy" if is_anybody else "nobody is here, and nothing is to be done"
-        words = "no node is running, and nothing waits" if found.fleet.is_at_rest else words
+        words = found.streams.words_at_rest if found.fleet.is_at_rest else words
     elif is_well and not is_aside and not found.fleet.members:
         code, words = 1, "no node is running, and something waits"
     else:

@@ -187,6 +187,19 @@ def test_g5_half_a_record_is_corrupt(world: World) -> None:
         world.acts.journal(STREAM, 0)
 
 
+def test_inv4_a_letter_of_a_commit_that_is_not_finished_stays_where_it_is(world: World) -> None:
+    """Whoever finishes it would find it lost; read again, its records would come twice."""
+    world.journals("a")
+    letter = DEAD.replace("commit0000000001", "commit0000000005")
+    for path in (letter, DEAD):
+        world.lake.put(path, b"{}")
+    with pytest.raises(Halted, match=r"is not finished.*headgate status 'a/b é'"):
+        world.acts.redrive(STREAM, letter, ADA)
+    assert world.lake.read(letter) == b"{}"
+    assert world.notes() == []
+    assert world.acts.redrive(STREAM, DEAD, ADA), "of one that is"
+
+
 def test_a_redriven_letter_lies_where_its_stream_reads_it_again(world: World) -> None:
     world.lake.put(DEAD, b"{}")
 

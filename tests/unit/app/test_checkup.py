@@ -1,9 +1,10 @@
 """What is told of a source: topics, rights, ends, retention; a folder and its files."""
 
 import gzip
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 import pytest
 
@@ -18,7 +19,7 @@ from headgate.app.checkup import (
 )
 from headgate.app.preview import look_ahead
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
-from headgate.errors import Invalid
+from headgate.errors import Invalid, Unavailable
 from headgate.sources import FilesSettings, KafkaSettings
 from headgate.sources.files import FilesSource
 from headgate.sources.kafka.document import KafkaDocument, Life, document_key
@@ -155,6 +156,32 @@ def test_what_spark_says_of_the_samples_is_a_finding(world: Topics) -> None:
     assert judged(found, lambda _: dead).findings[-1].verdict is Verdict.WARN
     assert judged(found, lambda _: good).samples[0].event_ms == 1
     assert not judged(found, refuse).is_readable
+
+
+def test_expressions_are_judged_without_a_sample() -> None:
+    found = Checkup("orders", "kafka", ())
+    asked = list[object]()
+
+    def away(_: object) -> NoReturn:
+        raise Unavailable("no Java")
+
+    def refuse(_: object) -> NoReturn:
+        raise Invalid("the filter of output a is refused")
+
+    def take(samples: Sequence[SampleRecord]) -> Sequence[SampleRecord]:
+        asked.append(samples)
+        return ()
+
+    taken = judged(found, take, has_sql=True, is_sampled=False)
+    assert [(one.name, one.verdict) for one in taken.findings] == [("sql", Verdict.OK)]
+    assert asked == [()]
+    (told,) = judged(found, refuse, has_sql=True, is_sampled=False).findings
+    assert (told.name, told.verdict) == ("sql", Verdict.BAD)
+    (told,) = judged(found, away, has_sql=True, is_sampled=False).findings
+    assert (told.name, told.verdict) == (
+        "sql",
+        Verdict.WARN,
+    )  # nobody asked for Spark
 
 
 def files_of(folder: Path, **fields: object) -> Checkup:

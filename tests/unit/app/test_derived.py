@@ -1,8 +1,8 @@
-"""How far a table is, by its own proofs and the ledger."""
+"""How far a table is, by its own proofs and the ledger; how far a stream with outputs is closed."""
 
 import pytest
 
-from headgate.app.derived import table_document
+from headgate.app.derived import Certified, closed_by, table_document
 from headgate.apply import TableSettings
 from headgate.apply.table_document import TableDocument
 from headgate.errors import Halted
@@ -77,3 +77,25 @@ def test_a_damaged_proof_or_an_unknown_first_hour_is_refused() -> None:
         made([damaged])
     with pytest.raises(Halted, match="has no certificate"):
         table_document(TABLE, "id", [rows(0, 1)], None, ())
+
+
+# Outputs
+
+
+@pytest.mark.parametrize(
+    ("ends", "over_all", "expected"),
+    [
+        ([5], None, (5, 5)),
+        ([5, 3], 3, (5, 3)),  # the checkpoints forget what both have
+        ([None], None, (None, None)),
+        ([None, None], 2, (None, None)),
+        ([5, None], None, (5, 0)),  # one is held back since the first hour
+        ([5, None], 4, (5, 4)),  # one came later: it begins where the flags over all streams end
+    ],
+)
+def test_hours_are_closed_for_some_outputs_before_they_are_for_all(
+    ends: list[int | None], over_all: int | None, expected: tuple[int | None, int | None]
+) -> None:
+    faces = [None if end is None else Certified(0, end * HOUR_MS, {}, ()) for end in ends]
+    found = closed_by(faces, 0, None if over_all is None else over_all * HOUR_MS)
+    assert found == tuple(None if one is None else one * HOUR_MS for one in expected)

@@ -63,8 +63,13 @@ def test_a_late_record_is_itself_whatever_its_fields_are_called() -> None:
 
     first, second = letters_of(lake, PATH)
 
-    assert (first.reason, json.loads(first.raw)) == ("late", {"raw": "x", "id": 5})
+    assert (first.reason, json.loads(first.raw or b"")) == ("late", {"raw": "x", "id": 5})
     assert second.raw == b"a,b"
+
+
+def test_a_letter_of_a_log_without_a_value_has_none() -> None:
+    (letter,) = letters_of(lake_of(line("no output", 0, raw=None)), PATH)
+    assert (letter.raw, letter.position) == (None, "lane-0/3")
 
 
 def test_reasons_are_counted() -> None:

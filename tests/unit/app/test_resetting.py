@@ -11,8 +11,16 @@ from headgate.audit.inspection import audit
 from headgate.cluster import Order
 from headgate.cluster.session import Session, session_key
 from headgate.cluster.tasks import Task, new_task, task_key
-from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
-from headgate.commits.roots import RootDocument, RootJournal, Seat, join_root, root_key, root_name
+from headgate.commits.checkpoint import Checkpoint, Journal, Wish, checkpoint_key
+from headgate.commits.roots import (
+    Removal,
+    RootDocument,
+    RootJournal,
+    Seat,
+    join_root,
+    root_key,
+    root_name,
+)
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.errors import Fenced, Halted, Invalid, Unavailable
 from headgate.lake import LakeSettings
@@ -258,6 +266,16 @@ def test_records_that_come_later_land_in_the_new_life_alone(world: World) -> Non
     found = read(world.store, checkpoint_key(STREAM, 0), Checkpoint)
     assert found is not None
     assert found.value.ended is not None
+
+
+def test_files_that_are_to_go_are_gone_before_nobody_knows_where_they_lie(world: World) -> None:
+    root, seats = root_key(root_name(world.settings.folder)), {STREAM: Seat(0, 0, 5 * HOUR_MS)}
+    removal = Removal("erased", STREAM, 0, HOUR_MS, Wish("by law", "bob", 0))
+    world.put(root, RootDocument(streams=seats, removals=(removal,)))
+    with pytest.raises(Halted, match=r"bob asked that hours of orders are erased.*is not done"):
+        world.reset()
+    world.put(root, RootDocument(streams=seats))
+    assert world.reset() is not None
 
 
 def test_flags_of_the_old_root_are_finished_first_and_then_nobodys_task(world: World) -> None:

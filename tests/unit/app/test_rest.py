@@ -48,6 +48,9 @@ class World:
     def joins(self) -> None:
         DocumentPresence(self.store, self.ambient).join("a", Advert("node-a", 2))
 
+    def words(self) -> str:
+        return read_streams(self.store, {}, read_status(self.store, self.ambient)).words_at_rest
+
     def fleet(self, *, is_more: bool = False) -> ClusterStatus:
         fleet = read_status(self.store, self.ambient)
         return rested(fleet, read_streams(self.store, {}, fleet), lambda: is_more)
@@ -69,6 +72,19 @@ def test_what_waits_for_a_node_is_no_rest(world: World, what: dict[str, Any]) ->
     world.was_landed(**what)
 
     assert (world.fleet().is_at_rest, world.fleet().is_healthy) == (False, False)
+
+
+def test_at_rest_it_is_said_if_only_what_is_paused_waits(world: World) -> None:
+    world.was_landed(waiting=3, pause=Pause("the disk is full", "ada", 1))
+
+    assert world.fleet().is_at_rest
+    assert world.words() == "no node is running, and what waits is paused"
+
+
+def test_at_rest_nothing_waits_in_a_paused_stream_that_has_nothing(world: World) -> None:
+    world.was_landed(pause=Pause("the disk is full", "ada", 1))
+
+    assert world.words() == "no node is running, and nothing waits"
 
 
 def test_flags_that_follow_from_what_has_landed_are_no_rest(world: World) -> None:

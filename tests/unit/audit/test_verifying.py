@@ -321,7 +321,7 @@ def test_a_damaged_file_has_a_next_step_for_somebody_without_a_backup(world: Wor
         "then headgate flags withdraw orders 2026-11-01T13 --reason 'a file of it is damaged' "
         "--config 'a b.yaml'"
     )
-    assert see.endswith("headgate certificate orders 2026-11-01T13 --config 'a b.yaml'")
+    assert see.endswith(f"in the source: headgate locate {FILE} --config 'a b.yaml'")
 
 
 # How it is read

@@ -11,6 +11,7 @@ from headgate.commits.checkpoint import (
     Checkpoint,
     Gapped,
     Journal,
+    LastGap,
     Spans,
     Tenure,
     Wish,
@@ -329,3 +330,15 @@ def test_commits_with_gaps_are_known_while_an_hour_is_open_that_they_concern() -
     journal = replace(journal_of(), gapped=(first,), open_from="2026-11-01T01")
     after = concluded("x", replace(HELD, number=8, journal=journal), journal, 0)
     assert after.gapped == (first,)
+
+
+def test_the_last_commit_with_gaps_is_known_for_good() -> None:
+    gapped = (Gapped(8, 9, "2026-11-01T00", "2026-11-01T02"),)
+    journal = replace(journal_of(), gapped=gapped, open_from="2026-11-01T05")
+    after = concluded("x", replace(HELD, number=8, journal=journal), journal, 77)
+    assert after.gapped == (), "every hour that it concerns has its certificate"
+    assert after.last_gap == LastGap(journal.number, 77)
+
+    calm = replace(journal_of(9), watermarks={})
+    later = concluded("x", replace(after, number=9, journal=calm), calm, 99)
+    assert later.last_gap == LastGap(journal.number, 77)

@@ -15,6 +15,7 @@ from headgate.commits.roots import (
     begun,
     concluded,
     ended,
+    in_trouble,
     intended,
     is_over_for_good,
     join_root,
@@ -32,7 +33,7 @@ from headgate.commits.roots import (
 from headgate.errors import Corrupt
 from headgate.periods import DEFAULT_FOLDER, HOUR_MS, FolderTemplate, Period
 from headgate.store.changes import change
-from headgate.store.codec import body_of, parse
+from headgate.store.codec import BODY_BYTES_MAX, body_of, encode, parse
 from headgate.testing.manual import ManualAmbient, manual_store
 
 WISH = Wish("why", "ann", 0)
@@ -236,3 +237,15 @@ def test_it_comes_back_from_the_store_as_it_was() -> None:
     found = store.get("roots/x")
     assert found is not None
     assert parse(found, RootDocument) == document
+
+
+def test_words_for_people_are_never_why_a_root_of_many_streams_does_not_fit() -> None:
+    names, why = [f"topic-{n}" for n in range(2_000)], "é" * 2_000
+    found = RootDocument(streams=dict.fromkeys(names, Seat(1, 2, 3)))
+    for name in names:
+        found = merge_tried(found, name, "2026-11-01T13")
+        found = merge_failed(found, name, why)
+    found = in_trouble(found, dict.fromkeys(names, why))
+    assert found.troubles["topic-7"] == found.merging["topic-7"].why == "é" * 50
+    assert len(encode("roots/x", body_of(found))) <= BODY_BYTES_MAX
+    assert in_trouble(found, {"orders": why}).troubles == {"orders": why}

@@ -88,18 +88,19 @@ def test_a_record_says_everything_and_its_journal_only_what_the_fact_needs() -> 
 
 
 @pytest.mark.parametrize(
-    ("before_ms", "closed_ms", "since"),
+    ("before_ms", "closed_ms", "first_ms", "since"),
     [
-        (None, None, "2026-11-01T13"),  # nothing is known: the hour in which it was found
-        (None, HOUR - 2 * HOUR_MS, "2026-11-01T11"),  # it is not in what is closed
-        (HOUR - 5 * HOUR_MS + 1, HOUR - 9 * HOUR_MS, "2026-11-01T08"),  # later than the watermark
-        (HOUR + 3 * HOUR_MS, None, "2026-11-01T13"),  # a clock that was wrong
+        (None, None, None, "1970-01-01T00"),  # nothing is known: it may be in any
+        (None, None, HOUR - 3 * HOUR_MS, "2026-11-01T10"),  # it is in none before the first
+        (None, HOUR - 2 * HOUR_MS, HOUR - 3 * HOUR_MS, "2026-11-01T11"),  # nor in what is closed
+        (HOUR - 5 * HOUR_MS + 1, HOUR - 9 * HOUR_MS, None, "2026-11-01T08"),  # after the watermark
+        (HOUR + 3 * HOUR_MS, None, None, "2026-11-01T13"),  # a clock that was wrong
     ],
 )
 def test_a_gap_concerns_the_hours_from_its_watermark_to_now(
-    before_ms: int | None, closed_ms: int | None, since: str
+    before_ms: int | None, closed_ms: int | None, first_ms: int | None, since: str
 ) -> None:
-    occasion = replace(OCCASION, made_ms=HOUR + 7, closed_ms=closed_ms)
+    occasion = replace(OCCASION, made_ms=HOUR + 7, closed_ms=closed_ms, first_hour_ms=first_ms)
     marks = {"a": Mark(before_ms, HOUR + 4 * HOUR_MS, "idle")}
     found = prepare(SETTINGS, occasion, PLAN, FOLDER, [], [], marks, {})
     (gap,) = found.record.gaps
@@ -107,6 +108,12 @@ def test_a_gap_concerns_the_hours_from_its_watermark_to_now(
     assert found.journal.gapped == (Gapped(17, 18, since, "2026-11-01T13"),)
     assert gap.concerns(since)
     assert not gap.concerns("2026-11-01T14")
+
+
+def test_a_gap_concerns_an_hour_that_records_may_be_ahead_in() -> None:
+    occasion = replace(OCCASION, made_ms=HOUR + HOUR_MS - SETTINGS.future_skew_ms)
+    found = prepare(SETTINGS, occasion, PLAN, FOLDER, [], [], {}, {})
+    assert found.record.gaps[0].until == "2026-11-01T14"
 
 
 def test_a_commit_without_records_is_one_too() -> None:

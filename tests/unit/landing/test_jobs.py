@@ -34,6 +34,13 @@ class Engine:
         self.poison: set[str] = set()
         self.error: Callable[[str], Exception] = JobFailed
         self.meanwhile: Callable[[], None] = lambda: None
+        self.checked: list[Shape] = []
+        self.refuses: Exception | None = None
+
+    def check(self, shape: Shape) -> None:
+        self.checked.append(shape)
+        if self.refuses is not None:
+            raise self.refuses
 
     def stage(self, job: Job) -> Staged:
         labels = [one.label for one in job.inputs]
@@ -378,3 +385,37 @@ def test_the_name_of_an_attempt_says_all_its_shards(bench: Bench) -> None:
     bench.run()
     name = share_of(ticket).attempt.rpartition("/")[2]
     assert labels_of(name) == [(3, 1), (4, 1)]
+
+
+# Questions
+
+
+def test_a_shape_is_judged_once_and_before_any_job(bench: Bench) -> None:
+    ticket = bench.submit(0)
+    bench.ambient.pass_ms(GATHER_MS)
+    questions = [bench.jobs.ask(SHAPE) for _ in range(2)]
+
+    bench.jobs.tick()
+
+    assert (bench.engine.checked, bench.engine.jobs) == ([SHAPE], [])
+    bench.run()
+    assert bench.engine.checked == [SHAPE]
+    assert [(one.is_answered, one.refusal) for one in questions] == [(True, None)] * 2
+    assert share_of(ticket)
+
+
+def test_what_is_refused_is_told_to_all_who_asked(bench: Bench) -> None:
+    bench.engine.refuses = Invalid("the filter of output orders is refused")
+    questions = [bench.jobs.ask(SHAPE) for _ in range(2)]
+    bench.run()
+    assert [one.refusal for one in questions] == [bench.engine.refuses] * 2
+
+
+@pytest.mark.parametrize("error", [Unavailable("no Spark"), JobFailed("odd")])
+def test_an_engine_that_cannot_tell_now_holds_nobody(bench: Bench, error: Exception) -> None:
+    bench.engine.refuses = error
+    question = bench.jobs.ask(SHAPE)
+    ticket = bench.submit(0)
+    bench.run()
+    assert (question.is_answered, question.refusal) == (True, None)
+    assert share_of(ticket)

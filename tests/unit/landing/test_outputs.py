@@ -20,8 +20,10 @@ from headgate.status.streams import known_streams, read_streams
 from headgate.store.changes import read
 from headgate.testing.brook import Brook, Speck
 from headgate.testing.estuary import Estuary, settings_of
+from headgate.testing.faults import Call
 from headgate.testing.manual import ManualAmbient, manual_store
 from headgate.testing.mill import Mill
+from tests.crash.landing_world import Process, Watching, land, world_of
 
 SPLIT = replace(
     settings_of(),
@@ -58,6 +60,24 @@ def test_its_outputs_have_the_seats_and_it_has_none() -> None:
     root = read(store, root_key(root_name(SPLIT.folder)), RootDocument)
     assert root is not None
     assert sorted(root.value.streams) == ["clicks", "orders"]
+
+
+def test_inv7_an_output_that_comes_later_has_its_seat_before_it_lands() -> None:
+    """Else a node whose settings lack it would flag hours over all streams without it."""
+    world = world_of(replace(SPLIT, outputs=SPLIT.outputs[:1]))
+    world.drop("lane-0", world.now_ms)
+    land(world)
+    world.settings = SPLIT
+    world.drop("lane-0", world.now_ms)
+
+    def look(call: Call) -> None:
+        if call.method == "publish":
+            root = read(world.store, root_key(root_name(SPLIT.folder)), RootDocument)
+            assert root is not None
+            assert sorted(root.value.streams) == ["clicks", "orders"]
+
+    Process(world, Watching(look)).until(world.is_landed)
+    assert world.checkpoint().number > 1
 
 
 def test_a_stream_does_not_get_outputs_later_nor_lose_them() -> None:

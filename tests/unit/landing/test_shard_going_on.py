@@ -9,9 +9,10 @@ from headgate.app.progress import progress_of
 from headgate.audit.inspection import audit
 from headgate.commits import Announced
 from headgate.commits.streams import Pause, StreamDocument, stream_key
+from headgate.engine import EventTime
 from headgate.errors import Halted, Invalid, Unavailable
 from headgate.lake.memory import MemoryLake
-from headgate.landing import StepSettings
+from headgate.landing import Output, StepSettings, StreamSettings
 from headgate.landing.kind import LandKind
 from headgate.landing.lake_mark import PATH
 from headgate.landing.names import DEAD
@@ -236,6 +237,48 @@ def test_what_the_engine_refuses_for_the_settings_is_not_tried_again() -> None:
         "Spark refuses event_time; next: correct it in the settings; next: "
         'headgate shard release orders/0 --reason "…"'
     ]
+
+
+class RefusingExpressions(Calm):
+    """An engine that refuses them, asked without a record."""
+
+    asked = 0
+
+    def around(self, call: Call, act: Callable[[], object]) -> object:
+        if call.method == "check" and call.protocol == "Engine":
+            self.asked += 1
+            raise Invalid("the filter of output a is refused; next: correct it in the settings")
+        return super().around(call, act)
+
+
+SPLIT = replace(settings_of(2), outputs=(Output("a", "id % 2 = 0"),))
+BY_SQL = replace(settings_of(2), event_time=EventTime("sql", "value"))
+
+
+@pytest.mark.parametrize("settings", [SPLIT, BY_SQL])
+def test_expressions_are_refused_before_there_is_a_record(settings: StreamSettings) -> None:
+    world, refusing = world_of(settings), RefusingExpressions()
+
+    with pytest.raises(Halted):
+        Process(world, refusing, is_eager=False).until(lambda: False)
+
+    assert refusing.asked == 1
+    assert world.cries == [
+        "the filter of output a is refused; next: correct it in the settings; next: "
+        'headgate shard release orders/0 --reason "…"'
+    ]
+
+
+@pytest.mark.parametrize(("settings", "is_eager"), [(settings_of(), False), (SPLIT, True)])
+def test_who_has_no_expression_or_only_lands_what_is_there_asks_nobody(
+    settings: StreamSettings, is_eager: bool
+) -> None:
+    """Without a record it needs no engine, which takes a while to start."""
+    world, refusing = world_of(settings), RefusingExpressions()
+    process = Process(world, refusing, is_eager=is_eager)
+    for _ in range(20):
+        process.turn()
+    assert (refusing.asked, world.cries) == (0, [])
 
 
 def test_a_shard_goes_on_by_its_own_command() -> None:

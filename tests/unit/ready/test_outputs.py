@@ -7,10 +7,19 @@ import pytest
 from headgate.commits.certificate import FLAG, hold_path
 from headgate.commits.checkpoint import Checkpoint, Wish, checkpoint_key, since
 from headgate.commits.roots import RootDocument, retired, root_key
+from headgate.landing.stream_document import check_seat
 from headgate.periods import DEFAULT_FOLDER, HOUR_MS, FolderTemplate, Period
 from headgate.ready import ReadyStream
 from headgate.store.changes import change, read
-from tests.crash.ready_world import LATENESS_MS, TEMPLATE, World, hour, outputs_of, run
+from tests.crash.ready_world import (
+    LATENESS_MS,
+    TEMPLATE,
+    World,
+    hour,
+    landed_in,
+    outputs_of,
+    run,
+)
 
 
 def world_of(*outputs: str) -> World:
@@ -125,3 +134,63 @@ def test_an_output_that_was_retired_holds_nothing_back() -> None:
     run(world)
     assert world.stream("events").closed_ms == hour(24).start_ms
     assert f"2027-01-15/23/{FLAG}" in world.flags()
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_inv6_an_output_that_comes_back_to_the_settings_is_certified_with_its_files(
+    is_begun: bool,
+) -> None:
+    """Until a person retires it, nobody may forget the commits with its files."""
+    world = world_of("orders", "clicks")
+    if is_begun:
+        world.reach("events", hour(20))
+        run(world)
+    for number in (20, 21):
+        world.land("events", hour(number), 1, output="orders")
+        world.land("events", hour(number), 1, output="clicks")
+    both = world.settings
+    kept = tuple(one for one in both.streams if one.name == "orders")
+    world.settings = replace(both, streams=kept)
+    for number in (22, 23):
+        world.reach("events", hour(number))
+        run(world)
+    assert world.root().streams["orders"].frontier_ms == hour(23).start_ms
+    checkpoint_periods(world, world.stream("events").closed_ms)  # as the next commit would
+    world.settings = both
+    run(world)
+
+    assert [file.rows for file in world.certificate("clicks", hour(20)).files] == [1]
+    assert world.findings() == []
+
+
+def test_inv7_no_hour_is_flagged_without_an_output_that_this_node_does_not_know_yet() -> None:
+    """Nodes are restarted one after the other: one that lands may know it before the one that
+    flags."""
+    world = world_of("orders")
+    world.land("events", hour(20), 1, output="orders")
+    both = outputs_of("events", "orders", "clicks")
+    check_seat(world.store, landed_in(both)["events"])  # by the node that lands
+    world.land("events", hour(20), 2, output="clicks")
+    for number in (22, 23):
+        world.reach("events", hour(number))
+        run(world)
+    assert f"2027-01-15/20/orders/{FLAG}" in world.flags()
+    assert f"2027-01-15/20/{FLAG}" not in world.flags()
+    checkpoint_periods(world, world.stream("events").closed_ms)  # as the next commit would
+
+    world.settings = both
+    run(world)
+    assert [file.rows for file in world.certificate("clicks", hour(20)).files] == [2]
+    assert f"2027-01-15/20/{FLAG}" in world.flags()
+    assert world.findings() == []
+
+
+def test_a_stream_that_left_the_settings_does_not_make_outputs_of_another_remember() -> None:
+    world = World(outputs_of("events", "orders"))
+    world.open("events", hour(20))
+    world.open("bids")  # nothing of it has landed
+    for number in (22, 23):
+        world.land("events", hour(number - 1), 1, output="orders")
+        world.reach("events", hour(number))
+        run(world)
+    assert world.stream("events").closed_ms == hour(22).start_ms

@@ -12,13 +12,15 @@ from headgate.audit import Finding
 from headgate.audit.inspection import audit
 from headgate.audit.verifying import Verified, verify
 from headgate.commits.certificate import FLAG
+from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
 from headgate.commits.removals import How, Removed, how_of, with_removed
 from headgate.commits.roots import RootDocument, removal_asked
 from headgate.errors import Halted, Invalid
 from headgate.periods import Period
 from headgate.ready.outlook import has_flags_to_come
-from headgate.store.changes import change, create_if_absent
-from headgate.testing.faults import Calm, Crashed, Harm, Point, Scripted
+from headgate.store.changes import change, create_if_absent, read
+from headgate.testing.faults import Call, Calm, Crashed, Harm, Point, Scripted
+from tests.crash.landing_world import Watching
 from tests.crash.ready_flows import (
     PERSON,
     Close,
@@ -103,6 +105,33 @@ def test_a_look_says_what_would_go_and_changes_nothing() -> None:
     assert world.state() == before
 
 
+def test_inv4_late_files_of_a_commit_that_is_not_finished_are_waited_for() -> None:
+    """Whoever finishes it would find them lost, and call for a person."""
+    world = ready()
+    world.land("orders", HOUR, 2, kind="late")
+    (late,) = world.late()
+    number = checkpoint_of(world).number
+    standing = Journal(number, 1, "", "", 0, "", {}, {}, {}, (), 0)
+    world.put("orders", journal=standing)
+    erase(world)
+    assert world.late() == [late]
+    assert files_of(world, "orders") != []
+    (told,) = world.root().troubles.values()
+    assert f"commit orders/0/{number}" in told
+    assert "headgate status" in told
+
+    world.put("orders", journal=None)
+    run(world)
+    assert world.late() == files_of(world, "orders") == []
+    assert world.root().troubles == {}
+
+
+def checkpoint_of(world: World) -> Checkpoint:
+    found = read(world.store, checkpoint_key("orders", 0), Checkpoint)
+    assert found is not None
+    return found.value
+
+
 def put_table(world: World, applied_up_to: str, stream: str = "orders") -> None:
     document = TableDocument(applied_up_to=applied_up_to, stream=stream)
     create_if_absent(world.store, table_key("daily"), document)
@@ -170,6 +199,25 @@ def test_a_table_that_comes_while_an_hour_is_stated_as_removed_is_waited_for() -
     run(world)
     assert files_of(world, "orders") == []
     assert world.root().journal is None
+
+
+def test_inv4_nothing_else_is_begun_while_a_removal_waits_for_a_table() -> None:
+    """The table came in the very pass that stated it; a flag is to be raised again, too."""
+    world = ready()
+    acts = retention_acts(world)
+    acts.ask(acts.erasing(HOUR, PERSON, "orders"))
+    delete(world, f"2027-01-15/23/bids/{FLAG}")
+    wish_repaired(world, 23, 23)
+
+    def look(call: Call) -> None:
+        if call.method == "publish" and "removals" in str(call.args):
+            put_table(world, "")
+
+    Process(world, Watching(look)).run()
+    journal = world.root().journal
+    assert journal is not None
+    assert journal.kind == "remove"
+    assert files_of(world, "orders") != []
 
 
 def test_inv6_a_file_that_somebody_puts_back_is_a_finding() -> None:

@@ -103,6 +103,7 @@ def test_members_and_leader_with_their_ages(world: World) -> None:
 
     assert status.leader is not None
     assert (status.leader.node, status.leader.epoch, status.leader.age_ms) == ("node-a", 4, 15_000)
+    assert not status.leader.is_silent
     first, second = status.members
     assert (first.number, first.node, first.labels, first.is_leader) == (
         1,
@@ -113,6 +114,17 @@ def test_members_and_leader_with_their_ages(world: World) -> None:
     assert 19_990 <= first.left_ms <= 20_010
     assert (second.is_draining, second.is_leader, second.held_count) == (True, False, 3)
     assert (status.is_healthy, status.warnings) == (True, ())
+
+
+def test_a_leader_that_missed_a_renewal_is_silent(world: World) -> None:
+    world.joins("a")
+    world.leads("a")
+    world.hands.ms += TERM * 2 // 3
+
+    leader = world.status().leader
+
+    assert leader is not None
+    assert (leader.is_live, leader.is_silent) == (True, True)
 
 
 def test_a_task_in_progress_has_a_holder_an_epoch_and_an_age(world: World) -> None:

@@ -9,17 +9,20 @@ import pytest
 from headgate.cluster import Advert, Order
 from headgate.cluster.presence import DocumentPresence
 from headgate.cluster.tasks import Task, Trouble, new_task, task_key
-from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
+from headgate.commits.checkpoint import Checkpoint, Journal, LastGap, checkpoint_key
+from headgate.commits.record import Record, RecordGap, record_path, to_bytes
 from headgate.commits.roots import Merging, RootDocument, root_key, root_name
 from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.engine import EventTime
+from headgate.lake.memory import MemoryLake
 from headgate.landing import StreamSettings
 from headgate.landing.kind import feed_name, kind_name
 from headgate.landing.report import Report, report_key
 from headgate.periods import FolderTemplate
 from headgate.sources import FilesSettings
 from headgate.status import read_status
-from headgate.status.still import Advice, Standing
+from headgate.status.missing import TOLD_MS
+from headgate.status.still import GAP, Advice, Standing
 from headgate.status.streams import StreamsStatus, StreamStatus, as_json, read_streams
 from headgate.store.codec import body_of
 from headgate.testing.manual import ManualAmbient, manual_store
@@ -38,6 +41,7 @@ class World:
     def __init__(self) -> None:
         self.ambient = ManualAmbient()
         self.store = manual_store(self.ambient)
+        self.lake = MemoryLake()
         self.settings: dict[str, StreamSettings] = {"orders": settings_of()}
         self.now_ms = self.ambient.wall_ns() // 1_000_000
 
@@ -69,6 +73,12 @@ class World:
         usual |= {"at_ms": self.now_ms - 2_000}
         self.put(report_key("orders", shard), Report(**(usual | fields)))
 
+    def has_gaps(self, *gaps: RecordGap) -> None:
+        """Found an hour ago, in commit 6."""
+        record = Record("orders", 0, 6, 3, "node-a", 0, 0, {}, {}, gaps=gaps)
+        self.lake.stage(record_path("orders", 0, 6), to_bytes(record))
+        self.has_checkpoint(last_gap=LastGap(6, self.now_ms - 3_600_000))
+
     def runs(self) -> None:
         """A node has the stream, and holds its shard."""
         self.joins("a", kind_name("orders"))
@@ -76,7 +86,8 @@ class World:
         self.has_task(holder="a", epoch=3)
 
     def look(self, only: str | None = None) -> StreamsStatus:
-        return read_streams(self.store, self.settings, read_status(self.store, self.ambient), only)
+        fleet = read_status(self.store, self.ambient)
+        return read_streams(self.store, self.settings, fleet, only, self.lake)
 
     def orders(self) -> StreamStatus:
         (found,) = self.look().streams
@@ -124,6 +135,53 @@ def test_a_stream_that_runs_says_how_far_it_is(world: World) -> None:
     assert (found.shards[0].condition, found.shards[0].node) == ("in progress", "node-a")
     assert found.standing == ()
     assert world.look().is_healthy
+
+
+GONE_FILE = RecordGap(
+    "lane-0", "4", "5", "a.json vanished or changed before it was read", "2026-11-01T13"
+)
+
+
+def test_a_gap_is_named_with_its_file_its_commit_and_the_hours_it_may_concern(world: World) -> None:
+    world.runs()
+    first = replace(GONE_FILE, until="2026-11-01T15")
+    world.has_gaps(first, replace(first, first="7", next="8", until="2026-11-01T16"))
+
+    found = world.standing()
+
+    assert (found.kind, found.subject, found.is_for_a_person) == (GAP, "orders/0", False)
+    assert found.words == (
+        "a.json vanished or changed before it was read, and 1 more; found 1 h 0 min ago, noted in "
+        "commit 6"
+    )
+    assert "the certificates of 2026-11-01T13 to 2026-11-01T16 name the gap" in found.meaning
+    assert "what has its name now, or is put back, is read as a new file" in found.meaning
+    assert found.advice is not None
+    assert (found.advice.verb, found.advice.options[:2]) == ("history", ("--subject", "orders/0/6"))
+    assert world.look().is_healthy
+
+
+def test_a_gap_whose_record_cannot_be_read_is_told_all_the_same(world: World) -> None:
+    world.runs()
+    world.has_gaps(GONE_FILE)
+    world.lake = MemoryLake()
+
+    assert world.standing().words.startswith("something was gone before it was read; found 1 h")
+
+
+def test_a_gap_of_one_hour_names_that_hour_once(world: World) -> None:
+    world.runs()
+    world.has_gaps(replace(GONE_FILE, until=GONE_FILE.since))
+
+    assert "the certificate of 2026-11-01T13 names the gap" in world.standing().meaning
+
+
+def test_a_gap_is_news_for_a_week(world: World) -> None:
+    world.runs()
+    world.has_gaps(GONE_FILE)
+    world.ambient.pass_ms(TOLD_MS)
+
+    assert GAP not in [one.kind for one in world.orders().standing]
 
 
 def test_the_watermark_of_a_stream_is_that_of_its_slowest_source_partition(world: World) -> None:
@@ -404,10 +462,14 @@ def test_a_shard_whose_node_seems_to_be_gone_says_when_it_is_free_and_what_to_do
     assert shard.lag is not None
     assert not shard.lag.is_now
     assert (found.kind, found.subject, found.is_for_a_person) == ("node silent", "orders/0", False)
-    assert found.words.startswith("node node-a, which held it, seems to be gone")
+    assert found.words.startswith(
+        "node node-a, which held it, seems to be gone: nothing was heard of it for 14.0 s; it was "
+    )
     assert found.meaning.startswith("its session ends in about 1")
-    assert "any node that runs takes it over" in found.meaning
+    assert "; then any node that runs takes it over" in found.meaning
     assert found.advice == Advice("run")
+    world.ambient.pass_ms(20_000)
+    assert world.standing().meaning.startswith("its session is over: any node that runs takes it")
 
 
 def test_a_shard_whose_node_seems_to_be_gone_needs_nobody_while_another_can_take_it(

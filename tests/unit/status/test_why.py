@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from headgate.commits.certificate import flag_paths, hold_path
+from headgate.commits.certificate import (
+    Certificate,
+    CertifiedGap,
+    flag_paths,
+    hold_path,
+    sealed,
+    to_bytes,
+)
 from headgate.commits.checkpoint import Checkpoint, checkpoint_key
 from headgate.commits.roots import Merging, RootDocument, Seat, place_of, root_key, root_name
 from headgate.commits.streams import StreamDocument, stream_key
@@ -15,7 +22,8 @@ from headgate.landing import StreamSettings
 from headgate.periods import HOUR_MS, FolderTemplate, Period
 from headgate.ready.evidence import Evidence
 from headgate.sources import FilesSettings
-from headgate.status.still import SILENT, Advice, Standing
+from headgate.status.missing import Missing
+from headgate.status.still import GAP, SILENT, Advice, Standing
 from headgate.status.streams import ShardStatus, StreamStatus
 from headgate.status.why import Why, as_json, explained, first_open, read_why
 from headgate.store.changes import change, read
@@ -244,8 +252,13 @@ class World:
         ):
             self.store.create(key, body_of(value))
         for number in range(3):
-            for flag in flag_paths(TEMPLATE, hour(number), "orders"):
-                self.lake.stage(flag, b"{}")
+            self.flags(number)
+
+    def flags(self, number: int, *gaps: CertifiedGap) -> None:
+        period = str(hour(number))
+        found = Certificate("orders", period, 1, (), {}, gaps, {}, None, {}, 0, "node-a")
+        for flag in flag_paths(TEMPLATE, hour(number), "orders"):
+            self.lake.put(flag, to_bytes(sealed(found)))
 
     def ask(self, wanted: Period | None, lake: MemoryLake | None = None) -> Why:
         return read_why(self.store, lake or self.lake, SETTINGS, status(), wanted, NOW_MS)
@@ -264,6 +277,50 @@ def test_flags_and_holds_are_looked_for_in_the_lake() -> None:
 
     world.lake.stage(hold_path(TEMPLATE, hour(3), "orders"), b"")
     assert world.ask(hour(3)).state == "held"
+
+
+def test_a_ready_hour_names_the_gaps_of_its_certificate() -> None:
+    world = World()
+    gap = CertifiedGap("lane-0", "4", "5", "a.json vanished or changed before it was read")
+    world.flags(1, gap, replace(gap, first="7", next="8"))
+
+    found = world.ask(hour(1))
+
+    assert found.state == "ready"
+    assert found.words == (
+        "it is complete, but for what is on record as a gap: a.json vanished or changed before it "
+        "was read, and 1 more"
+    )
+    assert found.advice == Advice("certificate", ("orders", str(hour(1))))
+
+
+def test_a_ready_hour_with_a_damaged_flag_says_so() -> None:
+    world = World()
+    flag = flag_paths(TEMPLATE, hour(1), "orders")[-1]
+    world.lake.put(flag, b"{}")
+
+    found = world.ask(hour(1))
+
+    assert found.words == "it is complete, and its flag is damaged: what it says proves nothing"
+    assert found.advice == Advice("verify", (str(hour(1)),))
+
+
+def test_an_open_hour_names_a_gap_that_may_concern_it() -> None:
+    gone = Missing(7, NOW_MS, 1, "a.json vanished", str(hour(2)), str(hour(3)))
+    known = replace(status(), shards=(replace(shard(0), missing=gone), shard(1)))
+    advice = Advice("history")
+    gap = Standing(GAP, "orders/0", "a.json vanished", "m", advice, is_for_a_person=False)
+    known = replace(known, standing=(gap,))
+    world = World()
+
+    found = read_why(world.store, world.lake, SETTINGS, known, hour(3), NOW_MS)
+    later = read_why(world.store, world.lake, SETTINGS, known, hour(4), NOW_MS)
+
+    assert found.words.endswith(
+        "; orders/0 has a gap on record that may concern it: a.json vanished"
+    )
+    assert found.advice is None, "it moves nothing"
+    assert "gap" not in later.words
 
 
 def test_a_lake_that_is_not_there_is_not_asked() -> None:
@@ -371,3 +428,33 @@ def test_a_waiting_hour_says_when_the_next_commit_is_due() -> None:
     )
 
     assert [one.due_ms for one in found.reasons] == [NOW_MS + 90_000]
+
+
+def test_an_hour_that_is_not_over_says_from_when_on_its_flag_can_come() -> None:
+    settings = replace(SETTINGS, allowed_lateness_ms=LATENESS_MS)
+    current = Period.hour_of(NOW_MS)
+
+    found = why(current, evidence(3), root(3), settings=settings)
+
+    assert (found.state, found.earliest_ms) == ("not over", current.end_ms + LATENESS_MS)
+    assert why(hour(3), evidence(3), root(3)).earliest_ms is None
+
+
+def test_an_hour_that_only_needs_a_node_says_that_none_has_it() -> None:
+    nobody = replace(status(), shards=(shard(0, None), replace(shard(1), is_silent=True)))
+    aside = Standing("set aside", "orders/1", "x", "m", RELEASE, is_for_a_person=True)
+    world = World()
+
+    found = read_why(world.store, world.lake, SETTINGS, nobody, hour(3), NOW_MS)
+    now = read_why(world.store, world.lake, SETTINGS, nobody, Period.hour_of(NOW_MS), NOW_MS)
+    stuck = replace(nobody, standing=(aside,))
+    released = read_why(world.store, world.lake, SETTINGS, stuck, hour(3), NOW_MS)
+
+    for one in (found, now):
+        assert one.words.endswith("; no node has it now")
+        assert one.advice == Advice("run")
+    assert (found.state, now.state) == ("closing", "not over")
+    assert released.advice == RELEASE
+    waiting = read_why(world.store, world.lake, SETTINGS, nobody, hour(4), NOW_MS)
+    assert (waiting.state, waiting.advice) == ("waiting", Advice("run"))
+    assert World().ask(hour(3)).advice is None

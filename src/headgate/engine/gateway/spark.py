@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyspark
 from py4j.protocol import (  # type: ignore[import-untyped] # it has no types
@@ -96,6 +97,10 @@ _SESSION_LOST: Final = (
     "Master removed our application",
 )
 
+_GIVEN_UP: Final = WeakKeyDictionary[SparkContext, str]()  # why
+_OWN: Final = WeakSet[SparkContext]()  # started here
+_OVER: Final = WeakSet[SparkContext]()  # stopped here
+
 log = logging.getLogger(__name__)
 
 
@@ -124,7 +129,8 @@ def start(settings: SparkSettings) -> tuple[SparkSession, bool]:
     sql = {**_DEFAULTS, **settings.conf, **FIXED}
     if not settings.remote:
         there = SparkSession._instantiatedSession  # noqa: SLF001 - the public one is by thread
-        if there is not None:  # of whoever uses us as a library: theirs to stop
+        if there is not None and not is_over(there):
+            # Of whoever uses us as a library, or of another part of us: theirs to stop.
             session = there.newSession()
             _set(session, sql)
             return session, False
@@ -170,6 +176,7 @@ def _driven(settings: SparkSettings, sql: Mapping[str, str]) -> SparkSession:
     for key, value in at_start.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    _OWN.add(session.sparkContext)
     if _LEVEL in at_start:
         session.sparkContext.setLogLevel(at_start[_LEVEL])
     return session
@@ -218,9 +225,48 @@ def quieted(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def stop(session: SparkSession) -> None:
+    context = _context_of(session)
+    if context is not None:
+        _OVER.add(context)
     with warnings.catch_warnings(), suppress(Py4JError, PySparkException, OSError):
         warnings.simplefilter("ignore")  # of a Java process that is gone already
         session.stop()
+
+
+def own_context() -> SparkContext | None:
+    """Of the driver that was started here and is not stopped."""
+    active = SparkContext._active_spark_context  # noqa: SLF001 - the public one would start one
+    return active if active is not None and active in _OWN else None
+
+
+def give_up(why: str) -> None:
+    """Ends the driver that was started here, from any thread: whoever waits for one of its jobs is
+    told that the session is gone."""
+    context = own_context()
+    if context is not None:
+        _GIVEN_UP[context] = why
+        _OVER.add(context)
+        with suppress(Py4JError, OSError):
+            context.stop()
+
+
+def why_given_up(session: SparkSession) -> str:
+    """Empty: it was not."""
+    context = _context_of(session)
+    return "" if context is None else _GIVEN_UP.get(context, "")
+
+
+def is_over(session: SparkSession) -> bool:
+    """Whether its driver was stopped here, maybe by somebody else who has a session of it."""
+    context = _context_of(session)
+    return context is not None and context in _OVER
+
+
+def _context_of(session: SparkSession) -> SparkContext | None:
+    """None: of Connect."""
+    with suppress(PySparkException):
+        return session.sparkContext
+    return None
 
 
 def bury(session: SparkSession) -> None:
@@ -228,7 +274,10 @@ def bury(session: SparkSession) -> None:
     go; `_jvm` is only emptied here, never asked."""
     with suppress(PySparkException):  # a driver of our own has nobody to knock at
         _knock(session, [])
+    context = _context_of(session)
     stop(session)
+    if SparkContext._active_spark_context not in (None, context):  # noqa: SLF001
+        return  # somebody has started another driver meanwhile
     if SparkContext._gateway is not None:  # noqa: SLF001
         with suppress(Py4JError, OSError):
             SparkContext._gateway.shutdown()  # noqa: SLF001
@@ -302,11 +351,14 @@ class Sessions:
                 yield session
         except (HeadgateError, JobFailed):
             raise
-        except (PySparkException, Py4JError, OSError) as error:
+        except (PySparkException, Py4JError, OSError, AttributeError) as error:
+            if isinstance(error, AttributeError) and not is_over(session):
+                raise  # pyspark empties what is stopped; this is another
             talk = talk_of(error)
-            cause = short_cause(talk)
+            given_up = why_given_up(session)
+            cause = given_up or short_cause(talk)
             log.debug("spark.failed", extra={"what": what, "trace": talk})
-            if is_gone(error):
+            if is_over(session) or is_gone(error):
                 with self._alone:
                     self._started = None
                     bury(session)
