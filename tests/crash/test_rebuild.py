@@ -459,6 +459,20 @@ def test_outputs_that_came_or_went_since_are_refused(
     assert world.store.get(MARK) is None
 
 
+def test_inv6_an_output_that_may_come_back_is_asked_for_until_it_is_retired() -> None:
+    """Else the commits with its files would be forgotten with the hours of the others."""
+    world = landed(OUTPUTS)
+    lose(world)
+    world.settings = replace(world.settings, outputs=OUTPUTS[:1])
+    told = rf"landed hours of its output {OUTPUTS[1].name}, which nobody retired.*as before"
+    with pytest.raises(Invalid, match=told):
+        rebuild(world)
+    ledger = Ledger(world.lake, "here", world.ambient)
+    ledger.note("stream.retired", OUTPUTS[1].name, "over", who="ann")
+    rebuild(world)
+    assert "streams/orders" in keys(world)
+
+
 def test_another_document_that_somebody_wrote_meanwhile_ends_it() -> None:
     world = landed()
     lose(world)

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from headgate.cli.main import VERBS
 from headgate.store import Version
 from headgate.store.names import key
 from headgate.store.registry import open_store
@@ -582,6 +583,18 @@ def running_hammer(
 
 def test_the_command_needs_no_test_library() -> None:
     """`pip install headgate` brings no pytest; the contract suite alone needs it."""
-    program = "import sys; sys.modules['pytest'] = None; import headgate.cli.main"
+    program = (
+        "import sys; sys.modules['pytest'] = None; "
+        "from headgate.cli.main import VERBS, loaded; print(len([loaded(one) for one in VERBS]))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{len(VERBS)}\n"), done.stderr
+
+
+def test_a_verb_does_not_wait_for_what_only_others_need() -> None:
+    program = (
+        "import sys; from headgate.cli.main import loaded; loaded('status'); "
+        "print(*{'headgate.cli.demo', 'headgate.cli.status', 'pyarrow'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "headgate.cli.status\n", done.stderr

@@ -294,7 +294,10 @@ def test_a_wrong_name_is_2_with_the_nearest_and_the_next_command(
 
 
 def test_only_run_loads_spark() -> None:
-    code = "import sys, headgate.cli.main; print('pyspark' in sys.modules)"
+    code = (
+        "import sys; from headgate.cli.main import VERBS, loaded; "
+        "[loaded(one) for one in VERBS]; print('pyspark' in sys.modules)"
+    )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -376,7 +376,7 @@ class Rebuild:
         shards = list(self._read_shards(name, stream))
         if not any(one.records for one in shards):
             return
-        self._check_fixed(name, stream, shards)
+        self._check_fixed(name, stream, shards, retired)
         self._derive_sources(found, name, stream, shards)
         first_ms = _first_ms(stream, shards, certified)
         going_on = [one.name for one in stream.flagged if one.name not in retired]
@@ -421,19 +421,32 @@ class Rebuild:
             shard = Shard(Checkpoint())
             yield read_shard(self._lake, name, number, self._each) if number in there else shard
 
-    def _check_fixed(self, name: str, stream: StreamSettings, shards: Sequence[Shard]) -> None:
+    def _check_fixed(
+        self,
+        name: str,
+        stream: StreamSettings,
+        shards: Sequence[Shard],
+        retired: Mapping[str, Wish],
+    ) -> None:
         said = max(one.shards for one in shards)
         if said and said != stream.shards:
             raise Invalid(
                 f"stream {name} had {said} shards, and the settings say {stream.shards}; the "
                 f"number of shards is fixed; next: write shards: {said}, as before"
             )
-        split = {one.is_split for one in shards if one.is_split is not None}
-        if split - {bool(stream.outputs)}:
+        landed = {output for one in shards for output in one.outputs}
+        if {bool(output) for output in landed} - {bool(stream.outputs)}:
             began, say = ("without", "some") if stream.outputs else ("with", "none")
             raise Invalid(
                 f"stream {name} landed {began} outputs, and the settings have {say}; next: write "
                 "them as before"
+            )
+        lacking = sorted(landed - {"", *(one.name for one in stream.outputs), *retired})
+        if lacking:  # else the commits of its open hours would be forgotten
+            raise Invalid(
+                f"stream {name} landed hours of its output {lacking[0]}, which nobody retired, and "
+                "the settings do not have it; next: write it as before, and take it out again once "
+                "the store is there"
             )
         if not all(one.is_whole for one in shards):
             raise Halted(

@@ -13,46 +13,15 @@ An exception that is not ours is a bug: it keeps its traceback, and Python's exi
 import io
 import logging
 import sys
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple, cast
 
 import typer
 from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
 
-from headgate.cli import (
-    audit,
-    certificate,
-    config,
-    console,
-    deadletter,
-    demo,
-    doctor,
-    flags,
-    fleet,
-    gap,
-    hammer,
-    history,
-    init,
-    journal,
-    lake,
-    locate,
-    logs,
-    node,
-    plan,
-    rebuilding,
-    run,
-    shard,
-    source,
-    status,
-    store,
-    stream,
-    table,
-    task,
-    verify,
-    wait,
-    web,
-    why,
-)
+from headgate.cli import console, logs
 from headgate.errors import (
     Conflict,
     Corrupt,
@@ -76,45 +45,98 @@ EXIT_CODES: dict[type[HeadgateError], tuple[int, str]] = {
     Corrupt: (4, "corrupt"),
 }
 
+EVERYDAY, CLOSER = "Everyday", "A closer look"
+
+
+class Verb(NamedTuple):
+    panel: str
+    is_group: bool = False
+    more: tuple[tuple[str, str, str], ...] = ()  # commands of the group: name, module, function
+
+
+VERBS = {  # in the order of the help; each has its module in this folder
+    "init": Verb(EVERYDAY),
+    "run": Verb(EVERYDAY),
+    "status": Verb(EVERYDAY),
+    "why": Verb(EVERYDAY),
+    "plan": Verb(EVERYDAY),
+    "wait": Verb(EVERYDAY),
+    "verify": Verb(EVERYDAY),
+    "certificate": Verb(EVERYDAY),
+    "locate": Verb(EVERYDAY),
+    "audit": Verb(EVERYDAY),
+    "history": Verb(EVERYDAY),
+    "web": Verb(EVERYDAY),
+    "demo": Verb(EVERYDAY),
+    "doctor": Verb(
+        EVERYDAY,
+        is_group=True,
+        more=(
+            ("source", "source", "doctor_source"),
+            ("hammer", "hammer", "hammer_store"),
+            ("fleet", "fleet", "show_fleet"),
+        ),
+    ),
+    "config": Verb(CLOSER, is_group=True),
+    "stream": Verb(CLOSER, is_group=True),
+    "shard": Verb(CLOSER, is_group=True),
+    "gap": Verb(CLOSER, is_group=True),
+    "journal": Verb(CLOSER, is_group=True),
+    "deadletter": Verb(CLOSER, is_group=True),
+    "flags": Verb(CLOSER, is_group=True),
+    "lake": Verb(CLOSER, is_group=True),
+    "table": Verb(CLOSER, is_group=True),
+    "node": Verb(CLOSER, is_group=True),
+    "task": Verb(CLOSER, is_group=True),
+    "store": Verb(CLOSER, is_group=True, more=(("rebuild", "rebuilding", "rebuild"),)),
+}
+
+
+class Verbs(TyperGroup):
+    """Loads a verb when it is asked for: all of them together take a second."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        del ctx
+        if cmd_name not in VERBS:
+            self.load_all()  # the nearest names are told
+            return None
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = loaded(cmd_name)
+        return self.commands[cmd_name]
+
+    def load_all(self) -> None:
+        for name in VERBS:
+            if name not in self.commands:
+                self.commands[name] = loaded(name)
+
+
+def loaded(name: str) -> TyperCommand | TyperGroup:
+    """Once in a process."""
+    verb, module = VERBS[name], import_module(f"headgate.cli.{name}")
+    around = typer.Typer(rich_markup_mode="rich")
+    around.callback()(lambda: None)
+    if verb.is_group:
+        for command, place, function in verb.more:
+            module.app.command(command)(getattr(import_module(f"headgate.cli.{place}"), function))
+        around.add_typer(module.app, name=name, rich_help_panel=verb.panel)
+    else:
+        around.command(name, rich_help_panel=verb.panel)(getattr(module, name))
+    return cast(TyperCommand | TyperGroup, typer.main.get_group(around).commands[name])
+
+
 app = typer.Typer(
     name="headgate",
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-EVERYDAY, CLOSER = "Everyday", "A closer look"
-app.command("init", rich_help_panel=EVERYDAY)(init.init)
-app.command("run", rich_help_panel=EVERYDAY)(run.run)
-app.command("status", rich_help_panel=EVERYDAY)(status.status)
-app.command("why", rich_help_panel=EVERYDAY)(why.why)
-app.command("plan", rich_help_panel=EVERYDAY)(plan.plan)
-app.command("wait", rich_help_panel=EVERYDAY)(wait.wait)
-app.command("verify", rich_help_panel=EVERYDAY)(verify.verify)
-app.command("certificate", rich_help_panel=EVERYDAY)(certificate.certificate)
-app.command("locate", rich_help_panel=EVERYDAY)(locate.locate)
-app.command("audit", rich_help_panel=EVERYDAY)(audit.audit)
-app.command("history", rich_help_panel=EVERYDAY)(history.history)
-app.command("web", rich_help_panel=EVERYDAY)(web.web)
-app.command("demo", rich_help_panel=EVERYDAY)(demo.demo)
-app.add_typer(doctor.app, name="doctor", rich_help_panel=EVERYDAY)
-doctor.app.command("source")(source.doctor_source)
-doctor.app.command("hammer")(hammer.hammer_store)
-doctor.app.command("fleet")(fleet.show_fleet)
-app.add_typer(config.app, name="config", rich_help_panel=CLOSER)
-app.add_typer(stream.app, name="stream", rich_help_panel=CLOSER)
-app.add_typer(shard.app, name="shard", rich_help_panel=CLOSER)
-app.add_typer(gap.app, name="gap", rich_help_panel=CLOSER)
-app.add_typer(journal.app, name="journal", rich_help_panel=CLOSER)
-app.add_typer(deadletter.app, name="deadletter", rich_help_panel=CLOSER)
-app.add_typer(flags.app, name="flags", rich_help_panel=CLOSER)
-app.add_typer(lake.app, name="lake", rich_help_panel=CLOSER)
-app.add_typer(table.app, name="table", rich_help_panel=CLOSER)
-app.add_typer(node.app, name="node", rich_help_panel=CLOSER)
-app.add_typer(task.app, name="task", rich_help_panel=CLOSER)
-app.add_typer(store.app, name="store", rich_help_panel=CLOSER)
-store.app.command("rebuild")(rebuilding.rebuild)
 
 
 def _show_version(is_asked: bool) -> None:
