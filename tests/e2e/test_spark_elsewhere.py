@@ -158,7 +158,7 @@ def test_an_executor_or_a_worker_that_is_lost_in_a_job_costs_only_time(
 
 def test_a_master_that_forgot_its_applications_costs_only_time(tmp_path: Path) -> None:
     with StandaloneCluster(tmp_path / "cluster") as cluster:
-        place = Place(tmp_path, {**of_cluster(cluster), "stall_after": "8s"}, "orders")
+        place = Place(tmp_path, {**of_cluster(cluster), "stall_after": "20s"}, "orders")
         place.drop("a.json", range(300))
         node = place.node("run")
         node.start()
@@ -171,7 +171,7 @@ def test_a_master_that_forgot_its_applications_costs_only_time(tmp_path: Path) -
                 lambda: not cluster.executors(0), "executors that nobody knows to end", WITHIN_S
             )
             place.drop("b.json", range(300, 500))
-            stalled = "no task of its jobs ran for 8 s"
+            stalled = "no task of its jobs ran for 20"
             wait_until(lambda: stalled in node.log.read_text(), "the stall", WITHIN_S, [node])
             wait_until(lambda: len(place.landed()) == 500, "500 records", WITHIN_S, [node])
         finally:
