@@ -245,7 +245,7 @@ def test_expressions_are_judged_at_the_start_and_the_other_streams_go_on(tmp_pat
         if is_over():
             joined.node.drain()
 
-    result = app.run(max_seconds=60, on_poll=end_if_over)
+    result = app.run(max_seconds=300, on_poll=end_if_over)
 
     assert is_over()
     still = {name: one.stands_still for name, one in result.streams.items() if one.stands_still}
