@@ -1,13 +1,14 @@
 """Landing a topic: 5 M JSON records of about 90 B in 4 partitions over 3 hours, to hourly zstd
 Parquet.
 
-Three ways in one run, on one warm session and a broker on the same machine: Structured Streaming
+Four ways in one run, on one warm session and a broker on the same machine: Structured Streaming
 with `get_json_object` and a fresh checkpoint, a bare Spark batch job with our event-time
-expression, and Headgate from a topic that nobody has looked at yet to the fact: its ends are asked
-for, it is read in one round, staged, counted again, confirmed, reconciled, journaled, published and
-made to last; on a file store and a local lake, as a node does it.
+expression, the same job when its rows carry what ours do (event time, source partition, offset),
+and Headgate from a topic that nobody has looked at yet to the fact: its ends are asked for, it is
+read in one round, staged, counted again, confirmed, reconciled, journaled, published and made to
+last; on a file store and a local lake, as a node does it.
 
-    python -m benchmarks.land_kafka          the three ways, and what of a round is its commit
+    python -m benchmarks.land_kafka          the four ways, and what of a round is its commit
     python -m benchmarks.land_kafka topics   as many records in 200 topics, each a stream of its own
     python -m benchmarks.land_kafka memory   a node's, against four times the records, and against
                                              500 hours instead of 3
@@ -68,6 +69,7 @@ ROUND_BYTES = 2_000_000_000
 ISOLATION = "read_committed"
 PER_TASK = 250_000  # records that one task produces
 
+SPARK = SparkSettings(needs=("kafka",))
 SHAPE = Shape(
     "orders", "kafka", "json", (), EventTime("json", "$.at"), "parquet", 16_000_000, 300_000
 )  # fmt: skip
@@ -141,8 +143,8 @@ def send(session: SparkSession, topic: Topic, hours: int, /, **where: Column) ->
     to.option("kafka.linger.ms", "100").option("kafka.compression.type", "lz4").save()
 
 
-def streaming(session: SparkSession, topic: Topic, place: Path) -> None:
-    """What one would write without Headgate."""
+def streaming(session: SparkSession, topic: Topic, place: str) -> None:
+    """What one would write without Headgate; `place` as Spark writes it."""
     read_from = session.readStream.format("kafka").option("kafka.bootstrap.servers", topic.brokers)
     rows = read_from.option("subscribe", topic.name).option("startingOffsets", "earliest").load()
     lines = rows.select(fn.col("value").cast("string").alias("value"))
@@ -159,9 +161,10 @@ def streaming(session: SparkSession, topic: Topic, place: Path) -> None:
     query.awaitTermination()
 
 
-def quick(session: SparkSession, topic: Topic, place: Path) -> None:
+def quick(session: SparkSession, topic: Topic, place: Path, *, has_origin: bool = False) -> None:
     """No more than a batch job from first to last offset, read as we do, with our event-time
-    expression."""
+    expression. `has_origin`: each row says its event time, its source partition and its offset, as
+    ours do; without that nobody can prove from the files that it is there once."""
     lanes = range(PARTITIONS)
     read_from = session.read.format("kafka").options(**for_spark(topic.brokers, {}, {}, ISOLATION))
     ends = {str(lane): topic.records // PARTITIONS for lane in lanes}
@@ -171,11 +174,17 @@ def quick(session: SparkSession, topic: Topic, place: Path) -> None:
         .option("endingOffsets", json.dumps({topic.name: ends}))
         .load()
     )
-    frame = rows.select(fn.col("value").cast("string").alias("raw"))
+    origin = ["partition", "offset"] if has_origin else []
+    frame = rows.select(fn.col("value").cast("string").alias("raw"), *origin)
     for column, expression in verdict.quickly(SHAPE, by_function=True):
         frame = frame.withColumn(column, fn.expr(expression))
     at = "CASE WHEN quick <> '' THEN quick ELSE get_json_object(raw, '$.at') END"
-    lines = frame.select(fn.col("raw").alias("value"), fn.expr(at).cast("bigint").alias("at"))
+    found = fn.expr(at).cast("bigint").alias("at")
+    lines = frame.select(fn.col("raw").alias("value"), found, *origin)
+    if has_origin:
+        partition = fn.concat(fn.lit(f"{topic.name}/"), fn.col("partition").cast("string"))
+        lines = lines.withColumn("event_time", fn.timestamp_millis("at"))
+        lines = lines.withColumn("partition", partition)
     by_hour = _by_hour(lines).write.partitionBy("hour")
     by_hour.option("compression", "zstd").parquet(f"{place}/lake")
 
@@ -186,10 +195,10 @@ def _by_hour(rows: DataFrame) -> DataFrame:
 
 @contextmanager
 def ready_to_land(
-    topics: Sequence[Topic], place: Path
+    topics: Sequence[Topic], place: Path, lake: LakeSettings | None = None
 ) -> Iterator[tuple[Callable[[], None], Watched]]:
-    """Headgate with a state and a lake of its own, on the session that is there. Each topic is a
-    stream, and each stream has one commit."""
+    """Headgate with a state and a lake of its own, on the session that is there; `lake`: one that
+    is not at that place. Each topic is a stream, and each stream has one commit."""
     streams = {
         topic.name: StreamSettings(
             topic.name, KafkaSettings(topic.brokers, (topic.name,)), SHAPE.event_time,
@@ -197,8 +206,10 @@ def ready_to_land(
         )
         for topic in topics
     }  # fmt: skip
-    lake, ambient = LakeSettings(str(place / "lake")), SystemAmbient()
-    settings = Settings(f"file:{place}/state", lake, streams=streams)
+    ambient = SystemAmbient()
+    settings = Settings(
+        f"file:{place}/state", lake or LakeSettings(str(place / "lake")), streams=streams
+    )
     with (
         opened_landing(settings, ambient) as landing,
         closing(open_store(settings.store, ambient=ambient)) as store,
@@ -246,8 +257,9 @@ def rows_in_fact(store: DocumentStore, stream: str) -> int:
 def measured(session: SparkSession, topic: Topic, place: Path) -> dict[str, list[float]]:
     """Seconds of each way, which take turns."""
     ways: dict[str, Callable[[Path], AbstractContextManager[Callable[[], None]]]] = {
-        "streaming": lambda own: nullcontext(lambda: streaming(session, topic, own)),
+        "streaming": lambda own: nullcontext(lambda: streaming(session, topic, str(own))),
         "quick": lambda own: nullcontext(lambda: quick(session, topic, own)),
+        "same": lambda own: nullcontext(lambda: quick(session, topic, own, has_origin=True)),
         "ours": lambda own: landing_by_us(topic, own),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -292,10 +304,12 @@ def commits(topic: Topic, place: Path) -> list[tuple[float, float]]:
 
 
 @contextmanager
-def produced(*wanted: tuple[str, int, int]) -> Iterator[tuple[SparkSession, list[Topic]]]:
+def produced(
+    *wanted: tuple[str, int, int], spark: SparkSettings = SPARK
+) -> Iterator[tuple[SparkSession, list[Topic]]]:
     """A session, and topics by name, records and hours on a broker of their own."""
     with Toxiproxy() as network, KafkaBroker(network) as broker:
-        session, _ = start(SparkSettings(needs=("kafka",)))
+        session, _ = start(spark)
         topics = [Topic(broker.address, name, records) for name, records, _ in wanted]
         for topic, (*_, hours) in zip(topics, wanted, strict=True):
             produce(session, topic, hours)
@@ -328,6 +342,10 @@ def land() -> None:
             Number(
                 "land_kafka.quick", rate, "records/s", took["quick"] / took["ours"],
                 "a bare Spark batch job with our event-time expression", detail,
+            ),
+            Number(
+                "land_kafka.same", rate, "records/s", took["same"] / took["ours"],
+                "the same job, with event time, source partition and offset in each row", detail,
             ),
             Number(
                 "land_kafka", rate, "records/s", took["streaming"] / took["ours"],

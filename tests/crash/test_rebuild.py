@@ -11,6 +11,7 @@ from headgate.app.retention import RetentionActs
 from headgate.audit.reading import no_site
 from headgate.commits.certificate import hold_path
 from headgate.commits.checkpoint import Checkpoint
+from headgate.commits.streams import StreamDocument, stream_key
 from headgate.errors import Halted, Invalid
 from headgate.lake import FileFacts, Lake, LakeSettings
 from headgate.lake.ledger import Ledger
@@ -248,6 +249,28 @@ def test_inv6_inv7_the_store_lost_while_flags_are_raised_ends_with_the_same_flag
     assert check_every_crash(flow, CRASHES, again=()) > 30
 
 
+def test_an_output_that_was_taken_out_may_come_back_and_its_hours_are_not_forgotten() -> None:
+    flow = LostWhileOutputsAreFlagged()
+    shore = flow.fresh()
+    shore.flag()
+    held = shore.flagged("asks")
+    next_ms = held[-1].end_ms
+    shore.base.lake.put(hold_path(shore.base.settings.folder, Period(next_ms, "hour"), "asks"), b"")
+    shore.drop(next_ms + MINUTE_MS)
+    shore.pass_ms(3 * HOUR_MS)
+    shore.land()
+    shore.flag()
+    assert shore.flagged("asks") == held
+    shore.base.settings = replace(shore.base.settings, outputs=OUTPUTS[:1])
+
+    flow.lose(shore)
+
+    found = read(shore.base.store, stream_key("orders"), StreamDocument)
+    assert found is not None
+    assert found.value.closed_ms == next_ms
+    assert found.value.closing_ms == shore.flagged("bids")[-1].end_ms > next_ms
+
+
 class LostWhileErased(LostWhileFlagged):
     """The files of an hour are erased, with one that came late."""
 
@@ -434,6 +457,20 @@ def test_outputs_that_came_or_went_since_are_refused(
     with pytest.raises(Invalid, match=r"stream orders landed with.* outputs.*write them as before"):
         rebuild(world)
     assert world.store.get(MARK) is None
+
+
+def test_inv6_an_output_that_may_come_back_is_asked_for_until_it_is_retired() -> None:
+    """Else the commits with its files would be forgotten with the hours of the others."""
+    world = landed(OUTPUTS)
+    lose(world)
+    world.settings = replace(world.settings, outputs=OUTPUTS[:1])
+    told = rf"landed hours of its output {OUTPUTS[1].name}, which nobody retired.*as before"
+    with pytest.raises(Invalid, match=told):
+        rebuild(world)
+    ledger = Ledger(world.lake, "here", world.ambient)
+    ledger.note("stream.retired", OUTPUTS[1].name, "over", who="ann")
+    rebuild(world)
+    assert "streams/orders" in keys(world)
 
 
 def test_another_document_that_somebody_wrote_meanwhile_ends_it() -> None:

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.ambient import SystemAmbient
@@ -39,6 +39,7 @@ class Ground:
 
     lake: str | Mapping[str, str]  # as in the settings
     on_disk: Callable[[Path], Path]  # of the folder with the settings: it, or a copy made just now
+    conf: Mapping[str, str] = field(default_factory=dict)  # of Spark
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,7 +125,11 @@ def _settings(broker: KafkaBroker, topic: str, size: Size, ground: Ground) -> st
         "grace": "0s",
         "allowed_lateness": f"{3 * size.hours}h",
     }
-    conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": JAVA}
+    conf = {
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": JAVA,
+        **ground.conf,
+    }
     return json.dumps(
         {
             "namespace": "kill",

@@ -37,7 +37,9 @@ def in_a_bucket(tmp_path: Path, kafka: KafkaBroker, s3: S3Server) -> Iterator[Br
         "access_key": _kept(tmp_path / "access", ACCESS_KEY),
         "secret_key": _kept(tmp_path / "secret", SECRET_KEY),
     }
-    ground = Ground(lake, lambda folder: _copied(s3.contents(bucket), folder / "copy"))
+    # So many bytes of a small heap are taken for each file that Spark has open.
+    conf = {"spark.hadoop.fs.s3a.multipart.size": "5M"}
+    ground = Ground(lake, lambda folder: _copied(s3.contents(bucket), folder / "copy"), conf)
     with brigade_in(tmp_path, kafka, SIZE, ground) as brigade:
         yield brigade
 

@@ -96,5 +96,4 @@ def test_the_store_lost_in_mid_shift_with_its_nodes_is_made_anew_and_counts_are_
         assert (found.missing, found.doubled, found.astray) == ([], [], [])
         assert (found.hours.total() + found.late, found.dead) == (2 * WAVE, len(SPOILED))
         assert fleet.rows == wanted
-        lake = open_lake(settings.lake, SystemAmbient())
-        assert audit(store, lake, settings.streams, is_deep=True).findings == ()
+        assert audit(store, fleet.lake, settings.streams, is_deep=True).findings == ()

@@ -46,7 +46,7 @@ def lost_answers(
     lake: HdfsLake, cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """Each rename arrives and is carried out; then its connection breaks."""
-    real = lake._rename
+    real = lake._effects.rename
 
     async def rename(path: str, to: str, *, is_overwriting: bool = False) -> None:
         cluster.wire.lose_replies()
@@ -58,7 +58,7 @@ def lost_answers(
             healing.join()
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake, "_rename", rename)
+        patch.setattr(lake._effects, "rename", rename)
         yield
 
 
@@ -80,13 +80,13 @@ def test_a_zombie_that_publishes_what_was_rightly_removed_brings_nothing_back(
     zombie, other = opened(harness), opened(harness)
     facts = zombie.stage(STAGED, b"f")
     zombie.stage("day/other", b"other")  # the folder is there
-    staged = zombie._wire.run(zombie._look(STAGED))
+    staged = zombie._wire.run(zombie._effects.look(STAGED))
 
     async def looked(_path: str) -> FileStatus | None:
         return staged  # before the pause
 
     with monkeypatch.context() as patch:
-        patch.setattr(zombie, "_look", looked)
+        patch.setattr(zombie._effects, "look", looked)
         hdfs.name_node.pause()  # the request lies there, and is carried out when nobody waits
         with pytest.raises(OutcomeUnknown):
             zombie.publish(STAGED, "day/f")
@@ -121,7 +121,7 @@ def test_staging_that_did_not_arrive_is_called_off_for_good(
 
     lake.stage(STAGED, b"old")
     with monkeypatch.context() as patch:
-        patch.setattr(lake, "_rename", swallowed)
+        patch.setattr(lake._effects, "rename", swallowed)
         with pytest.raises(Unavailable, match="nothing was done"):
             lake.stage(STAGED, b"new")
     ((aside, to),) = asides
@@ -151,7 +151,7 @@ def test_a_removal_that_arrives_late_takes_no_later_file_away(
 
     facts = lake.stage("day/_READY", b"generation 1")
     with monkeypatch.context() as patch:
-        patch.setattr(lake, "_rename", swallowed)
+        patch.setattr(lake._effects, "rename", swallowed)
         with pytest.raises(Unavailable, match="nothing was done"):
             lake.remove("day/_READY", facts)
     lake.remove("day/_READY", facts)
@@ -176,7 +176,7 @@ def test_a_removal_is_not_taken_for_done_because_nothing_can_be_put_in_its_way(
         raise NoAnswer("the name node ended, and comes back in safe mode")
 
     with monkeypatch.context() as patch, hdfs.safe_mode():
-        patch.setattr(lake, "_rename", swallowed)
+        patch.setattr(lake._effects, "rename", swallowed)
         with pytest.raises(OutcomeUnknown, match="remove it again"):
             lake.remove("day/f", facts)
     assert harness.files() == {"day/f": b"f"}
@@ -274,7 +274,7 @@ class Wanted:
 def test_who_died_while_it_wrote_to_the_ledger_is_not_waited_for_without_end(
     harness: HdfsLakeHarness, hdfs: HdfsCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.lake.hdfs.HELD_TOO_LONG_MS", 500)
+    monkeypatch.setattr("headgate.lake.hdfs_appending.HELD_TOO_LONG_MS", 500)
     lake = opened(harness)
     lake.append("l/1.jsonl", ["before"])
     path = lake.url.removeprefix(f"hdfs://{hdfs.wire.address}")

@@ -228,10 +228,12 @@ class Acts:
         self._check_finished(stream, path)
         below = f"{escape_name(stream)}/{path.removeprefix(prefix)}"
         target = f"{REDRIVE}/{below}"
-        if self._lake.facts(f"{REDRIVEN}/{below}") == facts:  # and was read since: never twice
+        waiting = self._lake.facts(target)
+        # After that look: what waited then and was put away since is there by now.
+        if self._lake.facts(f"{REDRIVEN}/{below}") == facts:  # it was read: never twice
             self._lake.remove(path, facts)
             return False
-        if self._lake.facts(target) not in (None, facts):
+        if waiting not in (None, facts):
             raise Halted(
                 f"{target}: an earlier letter of this name still waits to be driven in; "
                 "next: headgate status, and again once it has landed"

@@ -76,7 +76,7 @@ class Shard:
     is_whole: bool = True  # every record that read something says of what
     records: int = 0
     earliest: str = ""  # period with files; "": none
-    is_split: bool | None = None  # its files are of outputs; None: there are none
+    outputs: frozenset[str] = frozenset()  # that its files are of; "" is the stream itself
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class _Fold:
     is_whole: bool = True
     records: int = 0
     earliest: str = ""
-    is_split: bool | None = None
+    outputs: set[str] = field(default_factory=set)
 
     def add(self, record: Record) -> None:
         before = replace(known_to(self.checkpoint, record), number=record.number)
@@ -103,7 +103,7 @@ class _Fold:
         self.is_whole &= record.shards > 0 or not record.ranges
         self.records += 1
         landed = [file for file in record.files if file.kind in ("data", "late")]
-        self.is_split = any(file.output for file in landed) if landed else self.is_split
+        self.outputs.update(file.output for file in landed)
         periods = [file.period for file in landed if file.kind == "data"]
         self.earliest = min([*periods, *([self.earliest] if self.earliest else [])], default="")
 
@@ -189,7 +189,7 @@ def read_shard(lake: Lake, stream: str, shard: int, each: Each = in_turn) -> Sha
         fold.is_whole,
         fold.records,
         fold.earliest,
-        fold.is_split,
+        frozenset(fold.outputs),
     )
 
 

@@ -52,7 +52,7 @@ from headgate.commits.removals import (
     statements_of,
 )
 from headgate.commits.removals import to_bytes as statement_bytes
-from headgate.commits.roots import FlagMove, root_key, root_name
+from headgate.commits.roots import FlagMove, goes_on, root_key, root_name
 from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.errors import Conflict, Halted, Invalid
 from headgate.lake import Lake
@@ -126,6 +126,13 @@ class _Derived:
     standing: list[str] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)  # of staging that journals name
     flags: list[tuple[str, bytes]] = field(default_factory=list)  # that are missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    over_all_ms: int | None  # hours that end by then have their flags over all streams
+    loose: tuple[Certified, ...]  # of outputs that the settings do not have any more: they may
+    # come back, and need hours that nobody may forget until then
 
 
 class Rebuild:
@@ -331,21 +338,27 @@ class Rebuild:
             for line in noted
             if line.what == "stream.retired"
         }
-        hours_ms: dict[str, int | None] = {}
+        flagged: dict[str, _Root] = {}
+        landed = {unquote(name_of(one.path)) for one in entries_of(self._lake, COMMITS)}
         for root, faces in sorted(by_root.items()):
             self._on_progress(0, None, "reading certificates")
             templates = {name: one.folder for name, one in faces.items()}
             document, own, flags = root_document(self._lake, root, templates, retired, self._each)
             certified |= own
-            hours_ms[root] = document.hours_ms
+            loose = [
+                own[name]
+                for name, seat in document.streams.items()
+                if name not in faces and name not in landed and goes_on(seat)
+            ]
+            flagged[root] = _Root(document.hours_ms, tuple(loose))
             found.flags += flags
             if document.journal is not None:
                 found.folders.add(document.journal.folder)
             if document.streams or document.journal is not None:
                 roots[root_key(root)] = body_of(document)
         for name, stream in sorted(self._settings.streams.items()):
-            over_all_ms = hours_ms[root_name(stream.folder)]
-            self._derive_stream(found, name, stream, certified, over_all_ms, noted, retired)
+            own_root = flagged[root_name(stream.folder)]
+            self._derive_stream(found, name, stream, certified, own_root, noted, retired)
         found.documents |= roots
         self._derive_tables(found, certified, noted)
         return found
@@ -356,19 +369,20 @@ class Rebuild:
         name: str,
         stream: StreamSettings,
         certified: Mapping[str, Certified],
-        over_all_ms: int | None,
+        root: _Root,
         noted: Sequence[Line],
         retired: Mapping[str, Wish],
     ) -> None:
         shards = list(self._read_shards(name, stream))
         if not any(one.records for one in shards):
             return
-        self._check_fixed(name, stream, shards)
+        self._check_fixed(name, stream, shards, retired)
         self._derive_sources(found, name, stream, shards)
         first_ms = _first_ms(stream, shards, certified)
         going_on = [one.name for one in stream.flagged if one.name not in retired]
         faces = [certified.get(one) for one in going_on or (one.name for one in stream.flagged)]
-        closing_ms, closed_ms = closed_by(faces, first_ms, over_all_ms)
+        loose = root.loose if stream.outputs else ()
+        closing_ms, closed_ms = closed_by([*faces, *loose], first_ms, root.over_all_ms)
         for number, shard in enumerate(shards):
             found.shards += 1
             found.records += shard.records
@@ -407,19 +421,32 @@ class Rebuild:
             shard = Shard(Checkpoint())
             yield read_shard(self._lake, name, number, self._each) if number in there else shard
 
-    def _check_fixed(self, name: str, stream: StreamSettings, shards: Sequence[Shard]) -> None:
+    def _check_fixed(
+        self,
+        name: str,
+        stream: StreamSettings,
+        shards: Sequence[Shard],
+        retired: Mapping[str, Wish],
+    ) -> None:
         said = max(one.shards for one in shards)
         if said and said != stream.shards:
             raise Invalid(
                 f"stream {name} had {said} shards, and the settings say {stream.shards}; the "
                 f"number of shards is fixed; next: write shards: {said}, as before"
             )
-        split = {one.is_split for one in shards if one.is_split is not None}
-        if split - {bool(stream.outputs)}:
+        landed = {output for one in shards for output in one.outputs}
+        if {bool(output) for output in landed} - {bool(stream.outputs)}:
             began, say = ("without", "some") if stream.outputs else ("with", "none")
             raise Invalid(
                 f"stream {name} landed {began} outputs, and the settings have {say}; next: write "
                 "them as before"
+            )
+        lacking = sorted(landed - {"", *(one.name for one in stream.outputs), *retired})
+        if lacking:  # else the commits of its open hours would be forgotten
+            raise Invalid(
+                f"stream {name} landed hours of its output {lacking[0]}, which nobody retired, and "
+                "the settings do not have it; next: write it as before, and take it out again once "
+                "the store is there"
             )
         if not all(one.is_whole for one in shards):
             raise Halted(

@@ -22,7 +22,19 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from hdfs_native import Client
+from hdfs_native import Client, FileReader, FileStatus, FileWriter, WriteOptions
+
+__all__ = [  # the door to hdfs-native, for the other files of this lake
+    "Absent",
+    "FileReader",
+    "FileStatus",
+    "FileWriter",
+    "NoAnswer",
+    "Refused",
+    "Taken",
+    "Wire",
+    "WriteOptions",
+]
 
 T = TypeVar("T")
 

@@ -3,11 +3,8 @@
 Every part is of the very same state of the object: if it was replaced meanwhile, reading fails.
 """
 
-import io
-import os
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import obstore
 from obstore.exceptions import BaseError
@@ -16,6 +13,7 @@ from obstore.store import S3Store
 from headgate.errors import HeadgateError
 from headgate.lake import BucketSettings
 from headgate.lake.bucket import Bucket, endpoint_of
+from headgate.lake.parts import open_parts
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
@@ -53,44 +51,11 @@ def open_range(
         credential_provider=credential,
     )
 
-    def read(start: int, end: int) -> Any:
+    def read(start: int, end: int) -> bytes:
         options: Any = {"range": (start, end), "if_match": etag}
-        return obstore.get(store, key, options=options).bytes()
-
-    raw = _Object(bucket.place(key), size_bytes, read)
-    return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), BUFFER_BYTES))
-
-
-class _Object(io.RawIOBase):
-    def __init__(self, place: str, size_bytes: int, read: Callable[[int, int], Any]) -> None:
-        super().__init__()
-        self._place = place
-        self._size_bytes = size_bytes
-        self._read = read
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size_bytes}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def readinto(self, into: Any) -> int:
-        end = min(self._at + len(into), self._size_bytes)
-        if end <= self._at:
-            return 0
         try:
-            found = bytes(self._read(self._at, end))
+            return bytes(obstore.get(store, key, options=options).bytes())
         except (BaseError, HeadgateError, FileNotFoundError) as error:
-            raise OSError(f"{self._place}: cannot be read ({error})") from error
-        into[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+            raise OSError(f"{bucket.place(key)}: cannot be read ({error})") from error
+
+    return open_parts(size_bytes, read, BUFFER_BYTES)

@@ -57,9 +57,10 @@ def open_stream(store: DocumentStore, settings: StreamSettings) -> StreamDocumen
 
 
 def begin_stream(store: DocumentStore, settings: StreamSettings) -> None:
-    """Its seat, or those of its outputs, then its document; again is harmless. Raises Unavailable,
-    OutcomeUnknown."""
+    """Its seat, or those of its outputs, then its document; again is harmless. Raises Invalid (a
+    name is another stream's), Unavailable, OutcomeUnknown."""
     root, outputs = root_name(settings.folder), bool(settings.outputs)
+    _check_new(store, root, settings)
     floors = [join_root(store, root, one.name) for one in settings.flagged]
     floor_ms = max((one for one in floors if one is not None), default=None)
     new = StreamDocument(settings.shards, floor_ms=floor_ms, has_outputs=outputs)
@@ -68,6 +69,31 @@ def begin_stream(store: DocumentStore, settings: StreamSettings) -> None:
         store,
         stream_key(settings.name),
         new if first_ms is None else with_first_hour(new, first_ms),
+    )
+
+
+def _check_new(store: DocumentStore, root: str, settings: StreamSettings) -> None:
+    """Raises Invalid: a seat has its first hour already, by another stream."""
+    found = read(store, root_key(root), RootDocument)
+    seats = {} if found is None else found.value.streams
+    for one in settings.flagged:
+        if one.name in seats and seats[one.name].first_ms is not None:
+            raise Invalid(_mixed(settings, one.name))
+
+
+def _check_output(store: DocumentStore, settings: StreamSettings, name: str) -> None:
+    """Raises Invalid: its hours are those of a stream that landed by itself."""
+    found = read(store, stream_key(name), StreamDocument)
+    is_begun = found is not None and found.value.first_hour_ms is not None
+    if found is not None and is_begun and not found.value.has_outputs:
+        raise Invalid(_mixed(settings, name))
+
+
+def _mixed(settings: StreamSettings, name: str) -> str:
+    return (
+        f"stream {settings.word}: hours of {name} were landed by another stream; files of both "
+        "would get the same names, and some be in no certificate; nothing is read; next: give it "
+        "another name in the settings"
     )
 
 
@@ -80,11 +106,13 @@ def anew(settings: StreamSettings) -> str:
 def check_seat(store: DocumentStore, settings: StreamSettings) -> None:
     """It has its seat, and each of its outputs: one that came later takes it before anything lands
     under its name, else a node whose settings lack it would flag hours without it. Raises Invalid:
-    the stream is over for good, and the settings say that it goes on; Unavailable,
-    OutcomeUnknown."""
+    the stream is over for good, and the settings say that it goes on, or a name is another
+    stream's; Unavailable, OutcomeUnknown."""
     root = root_name(settings.folder)
     found = read(store, root_key(root), RootDocument)
     for one in settings.flagged:
+        if one.of:
+            _check_output(store, settings, one.name)
         if found is None or one.name not in found.value.streams:
             join_root(store, root, one.name)
         else:

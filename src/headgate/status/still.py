@@ -327,6 +327,8 @@ def _gone(shard: ShardFacts, at_ms: int, *, is_log: bool) -> Iterator[Standing]:
     certificates = "the certificates of the hours that it may concern name"
     if found.since:
         certificates = f"the certificates of {found.since} to {found.until} name"
+    if found.since == str(Period.hour_of(0)):  # nothing has landed before: of any hour
+        certificates = f"the certificates of all hours up to {found.until} name"
     if found.since and found.since == found.until:
         certificates = f"the certificate of {found.since} names"
     back = "" if is_log else "; what has its name now, or is put back, is read as a new file"

@@ -12,12 +12,15 @@ from headgate.commits.checkpoint import Checkpoint, Journal, checkpoint_key
 from headgate.commits.record import Record, RecordFile, facts_of, record_path, to_bytes
 from headgate.commits.streams import StreamDocument, stream_key
 from headgate.errors import Corrupt, Halted, Invalid
+from headgate.lake import Lake
 from headgate.lake.ledger import Ledger, Line, read_ledger
 from headgate.lake.memory import MemoryLake
 from headgate.landing.kind import feed_name, kind_name
 from headgate.store.changes import read
 from headgate.store.codec import body_of
+from headgate.testing.faults import Call, wrap
 from headgate.testing.manual import ManualAmbient, manual_store
+from tests.crash.landing_world import Watching
 
 ADA = Person("ada", "because")
 STREAM = "a/b é"
@@ -198,6 +201,27 @@ def test_inv4_a_letter_of_a_commit_that_is_not_finished_stays_where_it_is(world:
     assert world.lake.read(letter) == b"{}"
     assert world.notes() == []
     assert world.acts.redrive(STREAM, DEAD, ADA), "of one that is"
+
+
+def test_a_letter_that_is_put_away_while_it_is_driven_in_again_is_not_read_twice(
+    world: World,
+) -> None:
+    """Its first move was cut in half: it lies in both places."""
+    waiting, read_since = (DEAD.replace("_dead", one) for one in ("_redrive", "_redriven"))
+    for path in (DEAD, waiting):
+        world.lake.put(path, b"{}")
+    looks: list[Call] = []
+
+    def look(call: Call) -> None:
+        if call.method == "facts" and call.args[0] in (waiting, read_since):
+            looks.append(call)
+            if len(looks) == 2:
+                world.lake.publish(waiting, read_since)  # by who landed it
+
+    lake = wrap(Lake, world.lake, Watching(look))
+    acts = Acts(world.store, lake, Ledger(lake, "command line", world.ambient), world.ambient)
+    assert not acts.redrive(STREAM, DEAD, ADA)
+    assert [path for path in world.lake.files() if not path.startswith("_headgate")] == [read_since]
 
 
 def test_a_redriven_letter_lies_where_its_stream_reads_it_again(world: World) -> None:

@@ -7,17 +7,17 @@ import pytest
 from headgate.app.acts import Acts, Person
 from headgate.audit.account import check_account
 from headgate.commits.record import Record, RecordFile
-from headgate.commits.roots import RootDocument, root_key, root_name
+from headgate.commits.roots import RootDocument, begun, root_key, root_name
 from headgate.engine import EventTime, InputFile, Job, Shape, ShardInput, StagedFile, verdict
 from headgate.errors import Invalid
 from headgate.lake.ledger import Ledger
 from headgate.landing import Output
 from headgate.landing.names import folder_of, named
-from headgate.landing.stream_document import open_stream
+from headgate.landing.stream_document import check_seat, fix_first_hour, open_stream
 from headgate.periods import HOUR_MS, Period
 from headgate.status import read_status
 from headgate.status.streams import known_streams, read_streams
-from headgate.store.changes import read
+from headgate.store.changes import change, read
 from headgate.testing.brook import Brook, Speck
 from headgate.testing.estuary import Estuary, settings_of
 from headgate.testing.faults import Call
@@ -90,6 +90,29 @@ def test_a_stream_does_not_get_outputs_later_nor_lose_them() -> None:
     open_stream(store, plain)
     with pytest.raises(Invalid, match="began without outputs"):
         open_stream(store, replace(plain, outputs=SPLIT.outputs))
+
+
+def test_inv1_a_name_that_was_a_streams_does_not_become_an_outputs_nor_the_other_way_round() -> (
+    None
+):
+    """Both number their commits from 1: their files would have the same names."""
+    plain = replace(settings_of(), name="orders", outputs=())
+    store = manual_store(ManualAmbient())
+    open_stream(store, plain)
+    open_stream(store, SPLIT)
+    check_seat(store, SPLIT)  # nothing has landed yet
+    fix_first_hour(store, "orders", HOUR.start_ms)
+    with pytest.raises(Invalid, match=r"hours of orders were landed by another .*another name"):
+        check_seat(store, SPLIT)
+
+    store = manual_store(ManualAmbient())
+    open_stream(store, SPLIT)
+    root = root_key(root_name(SPLIT.folder))
+    change(store, root, RootDocument, lambda found: begun(found, "orders", HOUR.start_ms))
+    with pytest.raises(Invalid, match="hours of orders were landed by another stream"):
+        open_stream(store, plain)
+    with pytest.raises(Invalid, match="hours of orders were landed by another stream"):
+        open_stream(store, replace(SPLIT, name="others"))
 
 
 def test_the_first_filter_that_holds_takes_a_record_and_none_makes_it_dead() -> None:

@@ -176,6 +176,15 @@ def test_a_gap_of_one_hour_names_that_hour_once(world: World) -> None:
     assert "the certificate of 2026-11-01T13 names the gap" in world.standing().meaning
 
 
+def test_a_gap_that_may_be_of_any_hour_says_up_to_which(world: World) -> None:
+    world.runs()
+    world.has_gaps(replace(GONE_FILE, since="1970-01-01T00", until="2026-11-01T13"))
+
+    assert "the certificates of all hours up to 2026-11-01T13 name the gap" in (
+        world.standing().meaning
+    )
+
+
 def test_a_gap_is_news_for_a_week(world: World) -> None:
     world.runs()
     world.has_gaps(GONE_FILE)
