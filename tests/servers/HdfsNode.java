@@ -6,6 +6,7 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.HdfsConfiguration;
 import org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction;
 import org.apache.hadoop.hdfs.server.datanode.DataNode;
+import org.apache.hadoop.hdfs.server.datanode.DataNodeFaultInjector;
 import org.apache.hadoop.hdfs.server.namenode.NameNode;
 
 /**
@@ -20,6 +21,7 @@ final class HdfsNode {
             settings.set(pair[0], pair[1]);
         }
         if (arguments[0].equals("data")) {
+            DataNodeFaultInjector.set(new ReportsFirst());
             DataNode.instantiateDataNode(new String[0], settings).runDatanodeDaemon();
             System.out.println("READY");
             while (System.in.read() >= 0) {}
@@ -50,6 +52,23 @@ final class HdfsNode {
             System.out.println("DONE " + words[0]);
         } catch (Exception failure) {
             System.out.println("FAILED " + words[0] + " " + failure);
+        }
+    }
+
+    /**
+     * A block's report is on its way to the name node before its last packet is acknowledged. A client on the same machine
+     * would else ask the name node to close the file before the report is there, is told to wait, and sleeps for half a second.
+     */
+    private static final class ReportsFirst extends DataNodeFaultInjector {
+        private static final int HEAD_START_MS = 20;
+
+        @Override
+        public void delayAckLastPacket() {
+            try {
+                Thread.sleep(HEAD_START_MS);
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 }

@@ -5,7 +5,9 @@
 
 Nothing lies between a client and the data node: hdfs-native closes one half of a connection before
 it reads the answer in the other, and toxiproxy then closes both. It can be paused and killed.
-What only an administrator may do, the name node does when it is told (`safe_mode`, `quota`).
+The data node reports a block before it acknowledges it (HdfsNode.java): a file is closed in 30 ms,
+not in half a second. What only an administrator may do, the name node does when it is told
+(`safe_mode`, `quota`).
 Measured on two cores: 8 s to start, 5 s to start the name node again; 180 MB each.
 """
 

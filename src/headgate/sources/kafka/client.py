@@ -31,7 +31,8 @@ from headgate.sources.kafka import Bounds, Keeping, Sample, Shown, Topic, TopicP
 
 CALL_MS: Final = 10_000  # how long one question may take
 READ_MS: Final = 20_000  # how long a few records may take
-POLL_S: Final = 0.2
+POLL_S: Final = 0.05
+END_MS: Final = 20  # a broker waits so long for more before it tells the end of a partition
 BATCH: Final = 1_000
 TROUBLES_MAX: Final = 5
 
@@ -73,6 +74,7 @@ class KafkaCluster:
         self._conf: dict[str, Any] = {**shared, "log_level": 0, "error_cb": self._hear}
         self._consumer_conf: dict[str, Any] = {
             "group.id": "headgate",  # never joined, and yet it must have a name
+            "fetch.wait.max.ms": END_MS,  # what is read here is a few records up to the end
             **self._conf,
             **_OURS,
             "isolation.level": isolation,
