@@ -29,7 +29,8 @@ def conf_of(settings: LakeSettings, ambient: Ambient) -> dict[str, str]:
         # keeps checksums, and that one cannot read every name of a source.
         f"{_S3A}.fast.upload.buffer": "array",
         f"{_S3A}.fast.upload.active.blocks": "2",
-        f"{_S3A}.multipart.size": "64M",
+        # Each file that is being written takes a whole part at once, and a task writes several.
+        f"{_S3A}.multipart.size": "8M",
         # There is no rename: by the other way each file would be copied twice. What a task left
         # that died half way is found when the rows are counted, and the job is repeated elsewhere.
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
