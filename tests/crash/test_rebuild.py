@@ -11,7 +11,6 @@ from headgate.app.retention import RetentionActs
 from headgate.audit.reading import no_site
 from headgate.commits.certificate import hold_path
 from headgate.commits.checkpoint import Checkpoint
-from headgate.commits.streams import StreamDocument, stream_key
 from headgate.errors import Halted, Invalid
 from headgate.lake import FileFacts, Lake, LakeSettings
 from headgate.lake.ledger import Ledger
@@ -247,28 +246,6 @@ def test_inv6_inv7_the_store_lost_while_flags_are_raised_ends_with_the_same_flag
     flow: LostWhileFlagged,
 ) -> None:
     assert check_every_crash(flow, CRASHES, again=()) > 30
-
-
-def test_an_output_that_was_taken_out_may_come_back_and_its_hours_are_not_forgotten() -> None:
-    flow = LostWhileOutputsAreFlagged()
-    shore = flow.fresh()
-    shore.flag()
-    held = shore.flagged("asks")
-    next_ms = held[-1].end_ms
-    shore.base.lake.put(hold_path(shore.base.settings.folder, Period(next_ms, "hour"), "asks"), b"")
-    shore.drop(next_ms + MINUTE_MS)
-    shore.pass_ms(3 * HOUR_MS)
-    shore.land()
-    shore.flag()
-    assert shore.flagged("asks") == held
-    shore.base.settings = replace(shore.base.settings, outputs=OUTPUTS[:1])
-
-    flow.lose(shore)
-
-    found = read(shore.base.store, stream_key("orders"), StreamDocument)
-    assert found is not None
-    assert found.value.closed_ms == next_ms
-    assert found.value.closing_ms == shore.flagged("bids")[-1].end_ms > next_ms
 
 
 class LostWhileErased(LostWhileFlagged):

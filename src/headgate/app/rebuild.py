@@ -52,7 +52,7 @@ from headgate.commits.removals import (
     statements_of,
 )
 from headgate.commits.removals import to_bytes as statement_bytes
-from headgate.commits.roots import FlagMove, goes_on, root_key, root_name
+from headgate.commits.roots import FlagMove, root_key, root_name
 from headgate.commits.streams import Pause, StreamDocument, stream_key
 from headgate.errors import Conflict, Halted, Invalid
 from headgate.lake import Lake
@@ -126,13 +126,6 @@ class _Derived:
     standing: list[str] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)  # of staging that journals name
     flags: list[tuple[str, bytes]] = field(default_factory=list)  # that are missing
-
-
-@dataclass(frozen=True, slots=True)
-class _Root:
-    over_all_ms: int | None  # hours that end by then have their flags over all streams
-    loose: tuple[Certified, ...]  # of outputs that the settings do not have any more: they may
-    # come back, and need hours that nobody may forget until then
 
 
 class Rebuild:
@@ -338,27 +331,21 @@ class Rebuild:
             for line in noted
             if line.what == "stream.retired"
         }
-        flagged: dict[str, _Root] = {}
-        landed = {unquote(name_of(one.path)) for one in entries_of(self._lake, COMMITS)}
+        hours_ms: dict[str, int | None] = {}
         for root, faces in sorted(by_root.items()):
             self._on_progress(0, None, "reading certificates")
             templates = {name: one.folder for name, one in faces.items()}
             document, own, flags = root_document(self._lake, root, templates, retired, self._each)
             certified |= own
-            loose = [
-                own[name]
-                for name, seat in document.streams.items()
-                if name not in faces and name not in landed and goes_on(seat)
-            ]
-            flagged[root] = _Root(document.hours_ms, tuple(loose))
+            hours_ms[root] = document.hours_ms
             found.flags += flags
             if document.journal is not None:
                 found.folders.add(document.journal.folder)
             if document.streams or document.journal is not None:
                 roots[root_key(root)] = body_of(document)
         for name, stream in sorted(self._settings.streams.items()):
-            own_root = flagged[root_name(stream.folder)]
-            self._derive_stream(found, name, stream, certified, own_root, noted, retired)
+            over_all_ms = hours_ms[root_name(stream.folder)]
+            self._derive_stream(found, name, stream, certified, over_all_ms, noted, retired)
         found.documents |= roots
         self._derive_tables(found, certified, noted)
         return found
@@ -369,7 +356,7 @@ class Rebuild:
         name: str,
         stream: StreamSettings,
         certified: Mapping[str, Certified],
-        root: _Root,
+        over_all_ms: int | None,
         noted: Sequence[Line],
         retired: Mapping[str, Wish],
     ) -> None:
@@ -381,8 +368,7 @@ class Rebuild:
         first_ms = _first_ms(stream, shards, certified)
         going_on = [one.name for one in stream.flagged if one.name not in retired]
         faces = [certified.get(one) for one in going_on or (one.name for one in stream.flagged)]
-        loose = root.loose if stream.outputs else ()
-        closing_ms, closed_ms = closed_by([*faces, *loose], first_ms, root.over_all_ms)
+        closing_ms, closed_ms = closed_by(faces, first_ms, over_all_ms)
         for number, shard in enumerate(shards):
             found.shards += 1
             found.records += shard.records
