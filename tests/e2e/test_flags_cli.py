@@ -310,10 +310,10 @@ def test_a_damaged_hour_is_kept_from_its_readers_by_the_commands_that_verify_nam
     (hold,) = re.findall(r"put a file (\S+) into the lake", said)
     (copy.folder / "lake" / hold).touch()
     asked = headgate(copy.folder, *next_of(said, "flags withdraw"))
-    shown = headgate(copy.folder, *next_of(said, "certificate"))
+    found = headgate(copy.folder, *next_of(said, "locate"))
 
     assert "asked for; no node holds the root now" in asked.stderr
-    assert (shown.returncode, "lane-0" in shown.stdout) == (0, True)
+    assert (found.returncode, "lane-0" in found.stdout) == (0, True), found.stderr
 
 
 def test_a_flag_that_is_gone_is_told_by_why_and_waited_for(
