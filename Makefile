@@ -16,11 +16,11 @@ check: .venv/ready
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n logical $(QUICK)
 
-test: .venv/ready       # servers are fetched with low priority while check runs; nothing is done when they are there
+test: .venv/ready       # servers are fetched with low priority while check runs; three workers, since tests also wait
 	.ci/java
 	nice $(BIN)/python -m tests.servers.fetch & fetch=$$!; \
 	$(MAKE) check || { kill $$fetch 2>/dev/null; exit 1; }; wait $$fetch
-	$(BIN)/pytest -n logical --dist loadfile --backend=servers $(SERVERS)
+	$(BIN)/pytest -n 3 --dist loadfile --backend=servers $(SERVERS)
 
 soak: test              # what chance decides, 20 times each; the result is kept as JSON
 	for part in crash sim; do $(BIN)/pytest -n logical --soak=$(SOAK) --part=$$part tests/$$part || exit 1; done
