@@ -8,7 +8,7 @@ decides which moments are aimed at afterwards; the rest is up to the machine.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,25 +51,31 @@ spark:
 """
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[LandingCrew]:
-    (tmp_path / INCOMING).mkdir(parents=True)
-    (tmp_path / "headgate.yaml").write_text(SETTINGS)
-    settings = load(tmp_path / "headgate.yaml", {})
+@contextmanager
+def crew_in(folder: Path) -> Iterator[LandingCrew]:
+    (folder / INCOMING).mkdir(parents=True)
+    (folder / "headgate.yaml").write_text(SETTINGS)
+    settings = load(folder / "headgate.yaml", {})
     with (
         closing(open_store(settings.store, settings.namespace)) as store,
         closing(
             LandingCrew(
-                tmp_path,
+                folder,
                 store,
-                [*HELD, str(tmp_path / "hold")],
+                [*HELD, str(folder / "hold")],
                 lake=open_lake(settings.lake, SystemAmbient()),
                 stream=STREAM,
                 shards=SHARDS,
             )
-        ) as fleet,
+        ) as crew,
     ):
-        yield fleet
+        yield crew
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[LandingCrew]:
+    with crew_in(tmp_path) as crew:
+        yield crew
 
 
 def test_k17_k23_g6_nodes_killed_with_minus_nine_while_they_land_lose_and_double_nothing(

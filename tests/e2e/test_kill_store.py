@@ -15,14 +15,13 @@ import pytest
 
 from headgate.ambient import SystemAmbient
 from headgate.audit.inspection import audit
-from headgate.lake.opening import open_lake
 from headgate.periods import HOUR_MS
 from headgate.settings.loading import load
 from headgate.store.registry import open_store
 from headgate.testing.drama.headcount import count_lake
 from headgate.testing.drama.orders import SPOILED, Wave, drop
-from tests.e2e.landing_crews import HELD, LandingCrew
-from tests.e2e.test_kill_landing import HOURS, INCOMING, NODES, SETTINGS, SHARDS, STREAM
+from tests.e2e.landing_crews import LandingCrew
+from tests.e2e.test_kill_landing import HOURS, INCOMING, NODES, STREAM, crew_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -31,23 +30,8 @@ WAVE = 5_000  # records
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[LandingCrew]:
-    (tmp_path / INCOMING).mkdir(parents=True)
-    (tmp_path / "headgate.yaml").write_text(SETTINGS)
-    settings = load(tmp_path / "headgate.yaml", {})
-    with (
-        closing(open_store(settings.store, settings.namespace)) as store,
-        closing(
-            LandingCrew(
-                tmp_path,
-                store,
-                [*HELD, str(tmp_path / "hold")],
-                lake=open_lake(settings.lake, SystemAmbient()),
-                stream=STREAM,
-                shards=SHARDS,
-            )
-        ) as fleet,
-    ):
-        yield fleet
+    with crew_in(tmp_path) as crew:
+        yield crew
 
 
 def rebuild(folder: Path) -> subprocess.CompletedProcess[str]:

@@ -531,12 +531,17 @@ engine.close()
 """
 
 
-@pytest.mark.slow
-def test_a_killed_java_process_costs_one_job_only(tmp_path: Path) -> None:
-    told = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path)],
+def run_apart(program: str, place: Path) -> subprocess.CompletedProcess[str]:
+    """With a driver of its own, which may die."""
+    return subprocess.run(
+        [sys.executable, "-c", program, str(place)],
         capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[2], check=False,
     )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_killed_java_process_costs_one_job_only(tmp_path: Path) -> None:
+    told = run_apart(CHILD, tmp_path)
     said = told.stdout.splitlines()
     assert said[0] == "1", told.stderr
     assert said[1].startswith("unavailable: stream orders: "), told.stderr
@@ -584,10 +589,7 @@ engine.close()
 
 @pytest.mark.slow
 def test_a_session_that_is_given_up_costs_one_job_at_most(tmp_path: Path) -> None:
-    told = subprocess.run(
-        [sys.executable, "-c", GIVEN_UP, str(tmp_path)],
-        capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[2], check=False,
-    )  # fmt: skip
+    told = run_apart(GIVEN_UP, tmp_path)
     assert told.stdout.splitlines() == [
         "()",
         "1 () True",
